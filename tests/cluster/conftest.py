@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.kit import Cluster
+from tests.cluster.kit import LEASE_SECS, Cluster
 from tests.postgres import Postgres, run_postgres
 
 
@@ -20,3 +20,10 @@ def cluster(postgres: Postgres, tmp_path: Path) -> Iterator[Cluster]:
     made = Cluster(postgres.make_database(), tmp_path)
     yield made
     made.close()
+
+
+@pytest.fixture
+def mortal(cluster: Cluster) -> Cluster:
+    """For tests in which nodes die."""
+    cluster.lease_secs = LEASE_SECS
+    return cluster

@@ -13,6 +13,12 @@ from clawdforge.stores.postgres.link import Link
 from tests.api.harness import App, Server, until
 
 LEASE_SECS: Final = 3.0
+"""Where a node is killed or stopped, and others take over what it had."""
+
+STEADY_SECS: Final = 15.0
+"""Everywhere else: on a busy machine a node may stand still for most of the short lease, and would end its
+agents."""
+
 TALKS_ON: Final = "\n".join(f"echo word {number}\nsleep 0.5" for number in range(200))
 """A turn whose agent has always something to say, whenever its server is stopped."""
 
@@ -29,13 +35,14 @@ class Cluster:
         self.nodes: dict[str, Server] = {}
         self.apps: dict[str, App] = {}
         self._token: App | None = None
+        self.lease_secs = STEADY_SECS
         self.source: Path | None = None
         """Where another version of the program is that is started from now on."""
 
     def start(self, *names: str, **settings: str) -> None:
         for name in names:
             env = {} if self.source is None else {"PYTHONPATH": str(self.source)}
-            env |= {"CLAWDFORGE_DATABASE_URL": self.url, "CLAWDFORGE_LEASE_SECS": str(LEASE_SECS)}
+            env |= {"CLAWDFORGE_DATABASE_URL": self.url, "CLAWDFORGE_LEASE_SECS": str(self.lease_secs)}
             env |= {f"CLAWDFORGE_{key}": value for key, value in settings.items()}
             server = self.nodes[name] = Server(
                 self._folder / name, env, *self._flags, cold=self.source is not None

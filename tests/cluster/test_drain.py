@@ -6,6 +6,8 @@ import subprocess
 import sys
 from typing import Any
 
+import pytest
+
 from tests.api.harness import ADMIN_TOKEN, Server, until
 from tests.cluster.kit import Cluster
 from tests.needs import needs
@@ -79,6 +81,7 @@ def test_a_drain_is_undone(cluster: Cluster) -> None:
     assert find(cluster, "a", "b")["sessions"] == 1
 
 
+@pytest.mark.usefixtures("mortal")
 def test_the_last_one_is_not_drained_and_runs_turns_when_the_others_are_gone(cluster: Cluster) -> None:
     cluster.start("a", "b")
     drain(cluster, "a", "b")

@@ -14,7 +14,7 @@ from tests.cluster.kit import Cluster
 from tests.needs import needs
 from tests.support.folders import everything_below
 
-pytestmark = needs("postgres")
+pytestmark = [needs("postgres"), pytest.mark.usefixtures("mortal")]
 HOLD_BACK: Final = """
 CREATE FUNCTION hold_back() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
 CREATE TRIGGER hold_back BEFORE INSERT ON publications FOR EACH ROW

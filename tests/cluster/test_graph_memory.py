@@ -35,6 +35,7 @@ def database(postgres: Postgres) -> GraphDatabase:
 @pytest.fixture
 def cluster(database: GraphDatabase, tmp_path: Path) -> Iterator[Cluster]:
     made = Cluster(database.main, tmp_path, "--config", str(write_agents(tmp_path)))
+    made.lease_secs = LEASE_SECS
     made.start("a", "b", GRAPHS_DATABASE_URL=database.given, AGENT_START_SECS="60")
     yield made
     made.close()

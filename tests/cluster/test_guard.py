@@ -15,7 +15,7 @@ from tests.api.harness import Server, until
 from tests.cluster.kit import TALKS_ON, Cluster, guards
 from tests.needs import needs
 
-pytestmark = needs("postgres")
+pytestmark = [needs("postgres"), pytest.mark.usefixtures("mortal")]
 LONG_LEASE = "6"  # so that what lies between the end of an agent and a takeover can be seen on a busy machine
 
 

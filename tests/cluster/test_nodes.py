@@ -3,6 +3,8 @@
 import signal
 import time
 
+import pytest
+
 from tests.api.harness import until
 from tests.cluster.kit import LEASE_SECS, TALKS_ON, Cluster
 from tests.needs import needs
@@ -54,6 +56,7 @@ def test_a_permission_is_decided_at_another_node(cluster: Cluster) -> None:
     assert cluster.ended("b", session, 1)["outcome"] == "completed"
 
 
+@pytest.mark.usefixtures("mortal")
 def test_a_killed_node_loses_its_turn_and_another_runs_what_waits(cluster: Cluster) -> None:
     cluster.start("a", "b")
     session = cluster.apps["a"].session()
@@ -77,6 +80,7 @@ def test_a_node_that_stops_gives_its_sessions_back_at_once(cluster: Cluster) -> 
     cluster.check_log("b", session)
 
 
+@pytest.mark.usefixtures("mortal")
 def test_a_frozen_node_is_given_up_and_ends_what_it_ran_when_it_wakes(cluster: Cluster) -> None:
     cluster.start("a", "b")
     session = cluster.apps["a"].session()
@@ -155,6 +159,7 @@ def test_a_session_with_a_workspace_of_its_own_runs_where_that_is(cluster: Clust
     assert not (cluster.nodes["b"].data_dir / "workspaces" / session).exists()
 
 
+@pytest.mark.usefixtures("mortal")
 def test_nodes_are_listed_with_what_they_hold(cluster: Cluster) -> None:
     cluster.start("a", "b")
     session = cluster.apps["a"].session()
