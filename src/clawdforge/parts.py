@@ -118,6 +118,7 @@ async def open_parts(
         spawner.note_written(await store.read_system(lambda view: view.named_folders(made)))
         ends.push_async_callback(homes.close)
         registry = _build_registry(settings, spawner, ownership, pace := Pace())
+        homes.charge_to(pace.turns.charge)
         catalog = AgentCatalog(registry, spawner, os.environ)
         program = _build_program(settings, spawner, registry, ownership)
         helpers = Helpers(spawner.containment.bwrap, spawner.containment.walls, groups)

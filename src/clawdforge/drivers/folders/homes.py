@@ -102,6 +102,10 @@ class HomeFolders:
         self._threads = FairThreads(ThreadPoolExecutor(THREADS, thread_name_prefix="home"), THREADS)
         self._sync = SharedSync(ThreadPoolExecutor(1, thread_name_prefix="home-sync"))
 
+    def charge_to(self, charge: Callable[[str, float], None]) -> None:
+        """Call this with an app and the seconds that copies for it have computed."""
+        self._threads.charge_to(charge)
+
     async def prepare(self, session_id: str, agent: AgentSpec) -> Path:
         home = self._home(session_id)
         async with self._lock(session_id):

@@ -42,7 +42,8 @@ class Snapshots:
         self._folder = data_dir.resolve() / SHADOWS
         self._helpers = helpers
         self._git = git or shutil.which("git")
-        self._threads = FairThreads(ThreadPoolExecutor(THREADS, thread_name_prefix="snapshot"), THREADS)
+        threads = ThreadPoolExecutor(THREADS, thread_name_prefix="snapshot")
+        self._threads = FairThreads(threads, THREADS, self._turns.charge)
         self._shares: weakref.WeakValueDictionary[str, asyncio.Semaphore] = weakref.WeakValueDictionary()
         self._locks: weakref.WeakValueDictionary[str, asyncio.Lock] = weakref.WeakValueDictionary()
 
