@@ -370,3 +370,19 @@ async def test_an_app_that_is_alone_is_not_slowed_by_what_it_computes(
     begun = clock.now
     await turns.enter("busy")
     assert clock.now == begun
+
+
+async def test_a_further_step_waits_only_where_its_app_rests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a pass of its own for each step, a quiet app's turn would meet the noisy one at each."""
+    clock = Clock(monkeypatch)
+    turns, passed = LoopTurns(), list[str]()
+    await turns.enter("quiet")
+    await turns.enter("noisy")
+    turns.charge("noisy", 1.0)
+    asyncio.get_running_loop().call_soon(passed.append, "a pass")
+    await turns.go_on("quiet")
+    assert passed == []
+    begun = clock.now
+    await turns.go_on("noisy")
+    assert passed == ["a pass"]
+    assert clock.now - begun == pytest.approx(MOST_REST_SECS)

@@ -193,6 +193,14 @@ class LoopTurns:
             return
         await self._crowd.wait(app)
 
+    async def go_on(self, app: str) -> None:
+        """Before a further step of what was let in: it waits for another pass only if its app rests.
+
+        Everybody else has waited once, and would meet the pass of whoever is noisy at each step.
+        """
+        if app in self._rests.who(self._times.now()):
+            await self.enter(app)
+
     async def slice(self, app: str) -> None:
         """Before each slice of something long. Others always have a pass in between."""
         self._start(app)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from clawdforge.core.clock import Clock
 from clawdforge.core.models.agents import Answer
+from clawdforge.core.pacing.loop_turns import LoopTurns
 from clawdforge.core.ports import LeaseLost, LiveAgent, Store
 from clawdforge.core.rules.limits import STOP_REASON
 from clawdforge.core.rules.quotas import NO_QUOTAS, Quotas
@@ -60,6 +61,7 @@ class Attendant:
         pool: AgentPool,
         permissions: PermissionService,
         elsewhere: Elsewhere,
+        turns_on_loop: LoopTurns,
         times: Times,
         quotas: Quotas = NO_QUOTAS,
         *,
@@ -72,6 +74,7 @@ class Attendant:
         self._pool = pool
         self._permissions = permissions
         self._elsewhere = elsewhere
+        self._turns_on_loop = turns_on_loop
         self._times = times
         self._quotas = quotas
 
@@ -183,6 +186,9 @@ class Attendant:
 
     async def _prompt_once(self, turn: RunningTurn, *, again: bool) -> Answer:
         """`again` says that an agent was given the prompt before, and was refused an answer to it."""
+        await self._turns_on_loop.go_on(turn.app)  # a crowd of turns is charged with more than its requests
+        if turn.stop.requested.is_set():
+            raise TurnInterrupted  # before anything is done for it
         turn, ready = await self._make_ready(turn, again=again)
         turn.progress.wait_for(WaitsFor.AGENT)
         if turn.stop.requested.is_set():

@@ -5,6 +5,7 @@ import logging
 from typing import Final
 
 from clawdforge.core.models.rows import SessionRow
+from clawdforge.core.pacing.loop_turns import LoopTurns
 from clawdforge.core.ports import Homes, LiveAgent, Snapshots
 from clawdforge.core.running.answers import Answers
 
@@ -14,8 +15,9 @@ ANSWER_SECS: Final = 0.05
 
 
 class Boundary:
-    def __init__(self, answers: Answers, homes: Homes, snapshots: Snapshots) -> None:
+    def __init__(self, answers: Answers, homes: Homes, snapshots: Snapshots, turns: LoopTurns) -> None:
         self.answers = answers
+        self._turns = turns
         self._homes = homes
         self._snapshots = snapshots
 
@@ -23,6 +25,7 @@ class Boundary:
         """The agent's home is worth a copy even if the agent is ended meanwhile."""
         session_id, app = session.session_id, session.app_name
         await self.answers.wait_until_given(session_id, turn_index, ANSWER_SECS)
+        await self._turns.enter(app)  # turns come in crowds too, and from queues without a request
         copies = [self._snapshots.record_turn(session, turn_index, agent)]
         if agent is not None:
             copies.append(self._homes.copy_home(session_id, turn_index, agent.agent_session_id, agent, app))

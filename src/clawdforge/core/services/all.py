@@ -193,7 +193,7 @@ def build_engine(ports: Ports, bounds: Bounds, membership: Membership, backgroun
     pool = AgentPool(bounds.live_agents, bounds.agent_idle_secs)
     permissions = PermissionService(store, clock, bounds.permission_secs)
     answers = Answers()
-    boundary = Boundary(answers, homes, snapshots)
+    boundary = Boundary(answers, homes, snapshots, ports.pace.turns)
     known = KnownWorkspaces(store, ports.workspaces, lambda: membership.folder, LOCAL_APP)
     placement = Placement(membership, ports.agents, known, pool)
 
@@ -224,7 +224,16 @@ def build_engine(ports: Ports, bounds: Bounds, membership: Membership, backgroun
     is_traced = ports.telemetry is not None
     elsewhere = Elsewhere(store, clock, membership, publisher, placement)
     attendant = Attendant(
-        store, clock, opener, pool, permissions, elsewhere, bounds.times, bounds.quotas, is_traced=is_traced
+        store,
+        clock,
+        opener,
+        pool,
+        permissions,
+        elsewhere,
+        ports.pace.turns,
+        bounds.times,
+        bounds.quotas,
+        is_traced=is_traced,
     )
     meter = Meter(store, ports.sizes)
 
