@@ -1,6 +1,7 @@
 """Ways of an agent: it talks, lies, asks and reads without an end, and what lies in its folder is a trap."""
 
 import asyncio
+import itertools
 import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -69,11 +70,25 @@ async def start_much(noisy: Noisy) -> None:
     await noisy.call("DELETE", f"/sessions/{session}")
 
 
-async def read_files(noisy: Noisy) -> None:
-    """An agent that has the server read 64 files of 16 MiB for it."""
+async def make_files(noisy: Noisy) -> Path:
+    """They are on the disk before anything is measured: the noise is that they are read.
+
+    A gigabyte that the kernel still has to write makes every sync wait, the server's commits among them, and
+    whatever had written it.
+    """
     folder = await _folder(noisy)
     for number in range(noisy.size(64, 8)):
-        await asyncio.to_thread(_write, folder / f"{number}.txt", noisy.size(16, 2) * MIB)
+        await asyncio.to_thread(_write_to_disk, folder / f"{number}.txt", noisy.size(16, 2) * MIB)
+    return folder
+
+
+async def prepare_files(noisy: Noisy) -> None:
+    await noisy.once("files", lambda: make_files(noisy))
+
+
+async def read_files(noisy: Noisy) -> None:
+    """An agent that has the server read 64 files of 16 MiB for it."""
+    folder = await noisy.once("files", lambda: make_files(noisy))
     session = await noisy.session(cwd=str(folder))
     lines = [f"fs-read {number}.txt" for number in range(noisy.size(64, 8))]
     while True:
@@ -112,14 +127,20 @@ async def many_files(noisy: Noisy) -> None:
 
 
 async def _folder(noisy: Noisy) -> Path:
-    number = noisy.kept["folders"] = noisy.kept.get("folders", 0) + 1
-    folder = noisy.folder / f"{noisy.seed}-{number}"
+    """A new one: a way that is measured again finds those of the time before."""
+    for number in itertools.count(1):
+        folder = noisy.folder / f"{noisy.seed}-{number}"
+        if not folder.exists():
+            break
     folder.mkdir(parents=True)
     return folder
 
 
-def _write(path: Path, size: int) -> None:
-    path.write_bytes(b"x" * size)
+def _write_to_disk(path: Path, size: int) -> None:
+    with path.open("wb") as file:
+        file.write(b"x" * size)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 AGENTS = (
@@ -138,7 +159,7 @@ AGENTS = (
     Way("queues", "prompts of 32 callers for one session", queue_much, 32),
     Way("cancels", "8 sessions whose turns are cancelled at once", cancel_much, 8),
     Way("starts", "4 agents that are started for one turn each", start_much),
-    Way("file reads", "64 files of 16 MiB through the server", read_files, 1),
+    Way("file reads", "64 files of 16 MiB through the server", read_files, 1, prepare_files),
     Way("a pipe to ignore", "8 workspaces whose `.git/info/exclude` is a pipe", pipe_as_exclude, 8),
     Way("sparse files", "a file of 2.5 GiB without content in a workspace", sparse_file, 2),
     Way("many files", "workspaces of 5,000 files", many_files, 2),
