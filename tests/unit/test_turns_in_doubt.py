@@ -3,13 +3,23 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from clawdforge.core.clock import SystemClock
+from clawdforge.core.pacing.loop_turns import LoopTurns
+from clawdforge.core.running.attendant import Attendant, Times
 from clawdforge.core.running.elsewhere import Elsewhere
 from clawdforge.core.running.next_turns import NextTurns
+from clawdforge.core.running.opening import Opener
+from clawdforge.core.running.permissions import PermissionService
+from clawdforge.core.running.pool import AgentPool
+from clawdforge.core.running.progress import Progress
+from clawdforge.core.running.stops import Stop
 from clawdforge.core.running.worker import Worker
+from clawdforge.wire.errors import AgentStartFailed
+from clawdforge.wire.turn import Outcome
 from tests.conformance.stores.leases import prompt
 from tests.conformance.stores.samples import APP, make
 from tests.unit.rpc_peer import until
@@ -57,3 +67,29 @@ async def test_what_is_in_doubt_stays_so_while_the_node_has_given_up(store: Shar
     found = await starting
     assert found is not None
     assert worker.running == 1
+
+
+class Guarded:
+    """Whatever it starts is ended by the guard."""
+
+    async def make_ready(self, *_: object, **__: object) -> None:
+        raise AgentStartFailed("the agent could not be contained: no reason given")
+
+
+async def test_a_turn_that_was_started_while_the_node_gave_up_is_interrupted(store: SharedStore) -> None:
+    """Its agent was ended by the guard, and the turn was said to have failed because of the agent."""
+    node, clock, pool = await joined(store, "a"), SystemClock(), AgentPool(1, 60.0)
+    session = await make(store)
+    await store.write(APP, lambda tx: prompt(tx, session, "a"))
+    elsewhere = Elsewhere(store, clock, node)
+    started = await NextTurns(store, clock, elsewhere).start(Worker(APP, session, start_in_doubt=True))
+    seat = pool.try_take(APP, session)
+    assert started is not None
+    assert seat is not None
+    permissions, opener = PermissionService(store, clock, 1.0), cast("Opener", Guarded())
+    attendant = Attendant(
+        store, clock, opener, pool, permissions, elsewhere, LoopTurns(), times=Times(60.0, 1.0)
+    )
+    node._has_given_up = True
+    attended = await attendant.attend(seat, started, Stop(), Progress())
+    assert (attended.turn.outcome, attended.turn.code) == (Outcome.INTERRUPTED, "turn_interrupted")

@@ -15,6 +15,7 @@ from clawdforge.core.rules.traces import find_traceparent
 from clawdforge.core.rules.turns import Ending, StartedTurn
 from clawdforge.core.running.bell import Bell
 from clawdforge.core.running.elsewhere import Elsewhere
+from clawdforge.core.running.membership import CUT_OFF
 from clawdforge.core.running.opening import Opener, ReadyAgent
 from clawdforge.core.running.permissions import PermissionService
 from clawdforge.core.running.pool import CLOSE_SECS, AgentPool, Seat
@@ -79,7 +80,13 @@ class Attendant:
         self._quotas = quotas
 
     async def attend(self, seat: Seat, started: StartedTurn, stop: Stop, progress: Progress) -> Attended:
-        """Returns when the turn has ended and that is on stable storage."""
+        """Returns when the turn has ended and that is on stable storage.
+
+        If this node has given up while the start was being written, nobody knew of the turn to stop it.
+        """
+        if self._elsewhere.has_given_up:
+            stop.request(Outcome.INTERRUPTED, CUT_OFF)
+            stop.hurried.set()
         watch = LimitWatch(started.turn.limits, stop)
         recorder = TurnRecorder(
             self._store,
