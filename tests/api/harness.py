@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import httpx2
 import pytest
@@ -30,10 +30,14 @@ AGENTS = {
     "CLAWDFORGE_AGENT_DIES": f"{AGENT} --exit-at-start",
     "CLAWDFORGE_AGENT_LOGIN": f"{AGENT} --auth-required",
 }
+WARM_SECS: Final = 40.0
+COLD_SECS: Final = 120.0
+"""So long the start of a server may take: a cold one imports everything first."""
+
 T = TypeVar("T")
 
 
-def until(found: Callable[[], T | None], what: str, seconds: float = 40.0) -> T:
+def until(found: Callable[[], T | None], what: str, seconds: float = WARM_SECS) -> T:
     """Wait for a condition, for a bounded time."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -167,7 +171,7 @@ class Server:
         else:
             self.process = Forked(arguments, self._env, Path(self.log.name))
         try:
-            self.url = until(self._ready, "the server's start")
+            self.url = until(self._ready, "the server's start", COLD_SECS if self._cold else WARM_SECS)
         except AssertionError:
             self.stop()
             raise
