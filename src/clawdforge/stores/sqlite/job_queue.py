@@ -8,11 +8,10 @@ than its share waits (`writer_shares.py`).
 """
 
 import asyncio
-import contextlib
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -49,15 +48,24 @@ class Job:
             self.future.set_result(self.result)
 
 
-def tell(listeners: Sequence[Callable[[], None]], jobs: Iterable[Job]) -> None:
+def tell(listeners: Iterable[Callable[[], None]], jobs: Iterable[Job]) -> None:
     """Tell listeners first, then callers. One that fails does not stop the others, and raises at the end."""
     try:
-        with contextlib.ExitStack() as stack:  # it calls in reverse, all of them
-            for listener in reversed(listeners):
-                stack.callback(listener)
+        _call_all(iter(listeners))
     finally:
         for job in jobs:
             job.resolve()
+
+
+def _call_all(calls: Iterator[Callable[[], None]]) -> None:
+    has_failed = True
+    try:
+        for call in calls:
+            call()
+        has_failed = False
+    finally:
+        if has_failed:
+            _call_all(calls)  # those that are left
 
 
 class JobQueue:
@@ -67,7 +75,8 @@ class JobQueue:
         self.is_closed = False
         self._clock = clock
         self._lines: OrderedDict[str | None, deque[Job]] = OrderedDict()
-        self._changed = threading.Condition()
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
         self._ahead = 0.0  # seconds that others are to have before the next slice
         self._shares = WriterShares()
         self._commits = CommitCosts()
@@ -77,7 +86,7 @@ class JobQueue:
 
     def put(self, job: Job) -> bool:
         """False when it was closed before: then the job is not taken."""
-        with self._changed:
+        with self._lock:
             if self.is_closed:
                 return False
             self._lines.setdefault(job.app, deque()).append(job)
@@ -88,7 +97,7 @@ class JobQueue:
 
     def close(self) -> None:
         """No job comes in any more; those that are there can still be taken."""
-        with self._changed:
+        with self._lock:
             self.is_closed = True
             self._changed.notify()
 
@@ -98,50 +107,51 @@ class JobQueue:
     def take_first(self, patience: float | None) -> Job | None:
         """The first job of a transaction; waits for one until patience runs out or it is closed."""
         end = None if patience is None else self._clock() + patience
-        with self._changed:
+        with self._lock:
             while True:
-                found = self._find_first()
-                if found is not None:
-                    self._begun, self._inside = self._clock(), {found.app}
-                    return self._take(found)
                 now = self._clock()
+                found = self._find_first(now)
+                if found is not None:
+                    self._begun, self._inside = now, {found.app}
+                    return self._take(found)
                 if (self.is_closed and not self._lines) or (end is not None and now >= end):
                     return None
                 waits = [self._rest_of(app, now) for app in self._lines]
                 waits += [] if end is None else [end - now]
                 self._changed.wait(min(waits, default=None))
 
-    def _find_first(self) -> "Line | None":
-        ordinary = self._find(is_slice=False)
-        slices = self._find(is_slice=True)
+    def _find_first(self, now: float) -> Job | None:
+        ordinary = self._find(now, is_slice=False)
+        slices = self._find(now, is_slice=True)
         return slices if slices is not None and (ordinary is None or self._ahead <= 0) else ordinary
 
     def take_more(self) -> Job | None:
         """Another job for the same transaction, if one waits."""
-        with self._changed:
-            found = self._find_more()
+        if not self._lines:  # whoever comes just now comes after this look
+            return None
+        with self._lock:
+            found = self._find_more(self._clock())
             if found is None:
                 return None
             self._inside.add(found.app)
             return self._take(found)
 
-    def _find_more(self) -> "Line | None":
-        now = self._clock()
+    def _find_more(self, now: float) -> Job | None:
         took, is_shared = now - self._begun, len(self._inside) > 1
         if took >= MAX_BATCH_SECS:
             return None
         out: set[str | None] = {app for app, end in self._long.items() if end > now}
         if is_shared and took >= SHARED_BATCH_SECS:
             out |= self._inside
-        found = self._find(is_slice=False, but=out)
+        found = self._find(now, is_slice=False, but=out)
         if found is None and not is_shared:
-            found = self._find(is_slice=False)
+            found = self._find(now, is_slice=False)
             return found if found is not None and found.app in self._inside else None
         return found
 
     def put_back(self, jobs: Iterable[Job]) -> None:
         """What was taken and not done comes next in its line again, before what came in meanwhile."""
-        with self._changed:
+        with self._lock:
             for job in reversed(list(jobs)):
                 line = self._lines.setdefault(job.app, deque())
                 line.appendleft(job)
@@ -149,7 +159,7 @@ class JobQueue:
 
     def take_all(self) -> list[Job]:
         """Everything that waits, for whoever has to turn it away."""
-        with self._changed:
+        with self._lock:
             found = [job for line in self._lines.values() for job in line]
             self._lines.clear()
             return found
@@ -172,32 +182,27 @@ class JobQueue:
         now, whole = self._clock(), sum(jobs.values())
         due = self._commits.due(commit, whole)
         most = max(jobs, key=lambda app: jobs[app], default=None)
-        with self._changed:
+        with self._lock:
             for app, took in jobs.items():
                 part = took / whole if whole else 0.0
                 self._shares.charge(app, took, due * part, now, written if app == most else 0)
 
-    def _find(self, *, is_slice: bool, but: Container[str | None] = ()) -> "Line | None":
-        """The first line whose next job is of this kind, and which need not wait. What is behind a slice
+    def _find(self, now: float, *, is_slice: bool, but: Container[str | None] = ()) -> Job | None:
+        """The first job of this kind that is next in its line, and need not wait. What is behind a slice
         waits with it."""
-        now = self._clock()
-        fit = (app for app, line in self._lines.items() if line[0].is_slice is is_slice and app not in but)
-        return next((Line(app) for app in fit if not self._rest_of(app, now)), None)
+        for app, line in self._lines.items():
+            if line[0].is_slice is is_slice and app not in but and not self._rest_of(app, now):
+                return line[0]
+        return None
 
     def _rest_of(self, app: str | None, now: float) -> float:
         """The system never waits, and at the end nobody does."""
         return 0.0 if app is None or self.is_closed else self._shares.rest_of(app, now)
 
-    def _take(self, chosen: "Line") -> Job:
+    def _take(self, chosen: Job) -> Job:
+        """Out of its line, which comes last then."""
         line = self._lines.pop(chosen.app)
-        job = line.popleft()
+        line.popleft()
         if line:
             self._lines[chosen.app] = line
-        return job
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """The name of a line; the system's has none, which is not the same as no line."""
-
-    app: str | None
+        return chosen

@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final
 
 import apsw
@@ -58,40 +57,6 @@ class Batch:
         self.changed.clear()
         for job in self.jobs:
             job.result, job.error = None, StoreUnavailable(error.message, retry_after=error.retry_after)
-
-
-class Undo:
-    """Undoes one job that raises and keeps the error for its caller.
-
-    The first of a transaction has nothing before it to keep, and most are alone in theirs: it needs no
-    savepoint, for which SQLite would keep every page that changes as it was. Errors of the disk fail the
-    whole batch.
-    """
-
-    def __init__(self, connection: apsw.Connection, job: Job, *, is_first: bool) -> None:
-        self._connection = connection
-        self._job = job
-        self._is_first = is_first
-
-    def __enter__(self) -> None:
-        if not self._is_first:
-            self._connection.execute("SAVEPOINT job")
-
-    def __exit__(
-        self, _kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
-    ) -> bool:
-        if isinstance(error, DISK_ERRORS):
-            return False
-        if not self._connection.in_transaction:
-            raise apsw.IOError("the transaction was lost") from error
-        if error is not None:
-            self._job.error = error
-            self._connection.execute("ROLLBACK" if self._is_first else "ROLLBACK TO job")
-        if not self._is_first:
-            self._connection.execute("RELEASE job")
-        elif error is not None:
-            self._connection.execute("BEGIN IMMEDIATE")
-        return True
 
 
 class Writer:
@@ -180,7 +145,7 @@ class Writer:
         self._hand_over(Batch([*jobs, *self._jobs.take_all()]), refusal)
 
     def _write(self, db: Db, batch: Batch) -> None:
-        failure: StoreUnavailable | None = StoreUnavailable(retry_after=1.0)
+        is_written = False
         began = time.perf_counter()
         try:
             while damaged := self._run_jobs(db, batch):
@@ -191,13 +156,13 @@ class Writer:
             self.commits += 1
             done = time.perf_counter()
             self.times.observe(done - began)
-            failure = None
+            is_written = True
             self._jobs.charge(batch.seconds, done - ran, batch.count_written(self.checkpoints.written))
         except apsw.Error as error:  # an error of a job itself was caught by its savepoint
             self._drop_connection(error)
         finally:
-            self._hand_over(batch, failure)
-        if failure is None:
+            self._hand_over(batch, None if is_written else StoreUnavailable(retry_after=1.0))
+        if is_written:
             self.checkpoints.after_commit(db.connection, jobs_wait=not self._jobs.is_empty())
 
     def _run_jobs(self, db: Db, batch: Batch) -> Job | None:
@@ -233,23 +198,51 @@ class Writer:
             yield job
 
     def _run_job(self, db: Db, job: Job, batch: Batch) -> None:
-        with Undo(db.connection, job, is_first=not batch.has_begun):
-            if job.app is None:
-                job.result = job.work(SqliteSystemTx(db))
-                return
-            tx = SqliteTx(db, job.app, self._clock)
-            job.result = job.work(tx)
-            if tx.write_changes():
-                batch.changed.add(job.app)
-            for session_id, events in tx.appended.items():
-                batch.appended.setdefault((job.app, session_id), []).extend(events)
+        """Run one job. If it raises it is undone by itself, and the error is kept for its caller.
+
+        The first of a transaction has nothing before it to keep, and most are alone in theirs: it needs no
+        savepoint, for which SQLite would keep every page that changes as it was. Errors of the disk fail the
+        whole batch.
+        """
+        connection, is_first = db.connection, not batch.has_begun
+        if not is_first:
+            connection.execute("SAVEPOINT job")
+        try:
+            self._do_work(db, job, batch)
+        except DISK_ERRORS:
+            raise
+        except BaseException as error:  # noqa: BLE001 - it is the caller's
+            if not connection.in_transaction:
+                raise apsw.IOError("the transaction was lost") from error
+            job.error = error
+            connection.execute("ROLLBACK" if is_first else "ROLLBACK TO job")
+            if is_first:
+                connection.execute("BEGIN IMMEDIATE")
+        if not connection.in_transaction:
+            raise apsw.IOError("the transaction was lost")
+        if not is_first:
+            connection.execute("RELEASE job")
+
+    def _do_work(self, db: Db, job: Job, batch: Batch) -> None:
+        if job.app is None:
+            job.result = job.work(SqliteSystemTx(db))
+            return
+        tx = SqliteTx(db, job.app, self._clock)
+        job.result = job.work(tx)
+        if tx.write_changes():
+            batch.changed.add(job.app)
+        for session_id, events in tx.appended.items():
+            batch.appended.setdefault((job.app, session_id), []).extend(events)
 
     def _hand_over(self, batch: Batch, failure: StoreUnavailable | None = None) -> None:
         if failure is not None:
             batch.fail(failure)
-        if batch.jobs:
-            with contextlib.suppress(RuntimeError):  # the event loop is gone, and the callers with it
-                self._loop.call_soon_threadsafe(self._deliver, batch.commits(), batch.changed, batch.jobs)
+        if not batch.jobs:
+            return
+        try:
+            self._loop.call_soon_threadsafe(self._deliver, batch.commits(), batch.changed, batch.jobs)
+        except RuntimeError:  # the event loop is gone, and the callers with it
+            return
 
     def _use_connection(self, connection: apsw.Connection) -> None:
         self.checkpoints.follow(connection)

@@ -73,12 +73,13 @@ class WriterShares:
 
         No more is remembered than one rest is for: who was noisy for a minute does not pay for another one.
         """
+        if not self._are_others_about(app, now):
+            self._used.pop(app, None)
+            return
         cost = jobs + 2 * max(0.0, jobs - LONG_SECS) + commit
         cost += max(0.0, written - FREE_BYTES) / BYTES_A_SEC
         used = min(self._used_by(app, now) + cost, BURST_SECS + SHARE * MOST_REST_SECS)
         self._used.pop(app, None)
-        if not self._are_others_about(app, now):
-            return
         most = max((self._used_by(other, now) for other in self._used), default=0.0)
         self._used[app] = (used, now)
         if len(self._used) > MOST_KNOWN:
@@ -102,5 +103,7 @@ class WriterShares:
         return end - now
 
     def _are_others_about(self, app: str, now: float) -> bool:
-        other = next((one for one in reversed(self._seen) if one != app), None)
-        return other is not None and now - self._seen[other] < ABOUT_SECS
+        if len(self._seen) <= (app in self._seen):
+            return False
+        other = next(one for one in reversed(self._seen) if one != app)
+        return now - self._seen[other] < ABOUT_SECS
