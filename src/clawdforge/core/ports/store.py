@@ -158,6 +158,10 @@ class View(
         """The newest visible one of a role; with `before`, of those with a smaller seq."""
         ...
 
+    def last_prompt(self, session_id: str) -> tuple[int, bool] | None:
+        """The newest visible message that a turn began with: its seq, and whether it is pending."""
+        ...
+
     def messages_from(self, session_id: str, seq: int, *, show: Shown = "visible") -> list[MessageRow]: ...
     def last_prompts(self, session_id: str, count: int) -> tuple[MessageRow, MessageRow] | None:
         """The earliest and the latest of the user's last `count` visible messages."""
@@ -232,6 +236,10 @@ class Tx(View, BlobTx, BudgetTx, ChangeTx, LeaseTx, LinkTx, ScheduleTx, UsageTx,
         With `fence`, LeaseLost when the session has another one now. `written`, how many the holder has
         written with these, is noted with the session, and 0 again when somebody claims it.
         """
+        ...
+
+    def head(self, session_id: str) -> int:
+        """The number of the last event; SessionNotFound."""
         ...
 
     def claim(self, session_id: str, node: str) -> int:

@@ -13,6 +13,7 @@ START = AuditBase().hash
 
 
 FIRST: Final = AuditBase()
+ENCODE: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 
 
 class ChainVerdict(NamedTuple):
@@ -28,7 +29,7 @@ def entry_hash(
 ) -> str:
     """SHA-256 over the previous hash and the entry as JSON with sorted keys."""
     entry = [number, app_name, session_id, event, at, details]
-    text = json.dumps(entry, sort_keys=True, separators=(",", ":"))
+    text = ENCODE(entry)
     return hashlib.sha256(f"{prev}\n{text}".encode()).hexdigest()
 
 

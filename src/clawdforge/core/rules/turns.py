@@ -163,7 +163,7 @@ def submit(
         ),
         at,
     )
-    head = need_session(tx, session_id).head
+    head = tx.head(session_id)
     running = active.turn_index if active else None
     return SubmittedTurn(turn, head, active=running, is_alone=not busy, room=room)
 
@@ -307,7 +307,7 @@ def finish(
     tx.change_turn(session_id, turn_index, **changes)
     if started is not None:
         tx.add_usage(count_turn(session, reported, usage, at))
-        used = sum_usage(need_session(tx, session_id), reported, message)
+        used = sum_usage(session, reported, message)
         activity = when_ended(tx, session_id, ending.outcome)
         tx.change_session(session_id, last_turn_at=at, activity=activity, last_outcome=ending.outcome, **used)
     elif session.activity is Activity.QUEUED:
@@ -356,9 +356,9 @@ def find_last_prompt(view: View, session_id: str) -> MessageRow | None:
 
 def confirm_prompt(tx: Tx, session_id: str) -> None:
     """A prompt that was marked pending becomes an ordinary message, whatever was posted after it."""
-    last = find_last_prompt(tx, session_id)
-    if last is not None and last.pending:
-        tx.change_messages(session_id, [last.seq], pending=False)
+    seq, is_pending = tx.last_prompt(session_id) or (0, False)
+    if is_pending:
+        tx.change_messages(session_id, [seq], pending=False)
 
 
 def expire_permissions(tx: Tx, session_id: str, turn_index: int, reason: str, at: Micros) -> None:

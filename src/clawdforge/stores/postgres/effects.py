@@ -88,13 +88,15 @@ class Effects:
             queries.tx["add_usage"]: (Kind.OTHER, {"usage_days"}),
             queries.tx["put_changes"]: (Kind.OTHER, {"app_changes", "change_counts"}),
             queries.tx["add_event_bytes"]: (Kind.BYTES_ADDED, {"session_bytes", "app_bytes"}),
+            queries.add_message: (
+                Kind.MESSAGE_ADDED,
+                {"messages", "sessions", "session_bytes", "app_bytes"},
+            ),
             SET_PENDING: (Kind.MESSAGE_CHANGED, {"messages"}),
         }
         self._added = {
             sql: Waits(kind, frozenset(tables), must=False) for sql, (kind, tables) in added.items()
         }
-        names = ", ".join((*queries.message.names, "id"))
-        self._message = f"INSERT INTO messages ({names}) VALUES ("  # noqa: S608 - our own names
         self.look_at = lru_cache(KNOWN)(self._look_at)
 
     def _look_at(self, sql: str) -> Waits | None:
@@ -102,9 +104,6 @@ class Effects:
         found = self._added.get(sql)
         if found is not None:
             return found
-        if sql.startswith(self._message):
-            tables = {"messages", "sessions", "session_bytes", "app_bytes"}
-            return Waits(Kind.MESSAGE_ADDED, frozenset(tables), must=False)
         if SET_TURN.fullmatch(sql):
             return Waits(Kind.TURN_CHANGED, frozenset({"turns", "turn_files"}), must=True)
         if SET_PERMISSION.fullmatch(sql):

@@ -68,7 +68,6 @@ class Gathered:
         self._touched: set[str] = set()
         self._begun_at = 0
         self._app = ""
-        self._changes = 0
         self._is_locked = False
         self._may_be_locked = False  # also after a statement that failed
 
@@ -92,7 +91,6 @@ class Gathered:
         del self._steps[self._begun_at :]
         self._touched = {table for step in self._steps for table in step.waits.tables}
         self._known.undo_job()
-        self._changes += 1
 
     def rows(
         self, sql: str, params: dict[str, Value], fits: Callable[[tuple[Any, ...]], bool] | None = None
@@ -129,9 +127,6 @@ class Gathered:
         self._wait(Step(waits, {}, events=to_runs(runs)))
         self._known.change(waits.kind, waits.tables, self._app, {})
 
-    def count_changes(self) -> int:
-        return self._changes
-
     def write(self) -> None:
         """Send all that waits, and give the lock back."""
         if not self._steps:
@@ -159,7 +154,6 @@ class Gathered:
         self._functions.send(writes, to_columns(events, counted, heads), is_locked=self._is_locked)
 
     def _wait(self, step: Step) -> None:
-        self._changes += 1
         self._steps.append(step)
         self._touched |= step.waits.tables
 

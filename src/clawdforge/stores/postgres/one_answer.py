@@ -52,9 +52,6 @@ class OneAnswer:
     def add_events(self, runs: Sequence[NewEvents]) -> NoReturn:  # noqa: ARG002
         raise SecondQuestion
 
-    def count_changes(self) -> int:
-        return 0
-
 
 class Question:
     """What Postgres is asked for the first question of some work. With a session comes its app, which most

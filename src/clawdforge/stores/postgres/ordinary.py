@@ -12,7 +12,6 @@ from clawdforge.stores.postgres.statements import MARKS
 from clawdforge.stores.sqlite.event_pages import END
 from clawdforge.stores.sqlite.queries import Queries
 from clawdforge.wire.disk import DiskForm
-from clawdforge.wire.message import Role
 
 Key: TypeAlias = tuple[str, tuple[tuple[str, Any], ...]]
 """A statement and its parameters, in the order in which they are given."""
@@ -24,7 +23,6 @@ CONSTANTS: Final = {
     "holder": "wanted.session",
     "folder": "part0.folder",
     "policies": "NULL::text[]",
-    "role": f"'{Role.USER.value}'::text",
     "before": f"{END}::bigint",
 }
 FOLDER: Final = "folder"
@@ -171,7 +169,6 @@ class Ordinary:
     def __init__(self, queries: Queries) -> None:
         view, tx, app, own = queries.view, queries.tx, ("app", None), ("session", None)
         self.state, self.whole = tx["state"], view["session"]
-        said = (app, own, ("role", Role.USER.value), ("before", END))
         application = Part(view["app"], len(queries.app.names), (app,))
         whole = Part(self.whole, len(queries.session.names), (app, own), BOTH)
         self.session = Bundle("whole", [whole, application])
@@ -189,7 +186,7 @@ class Ordinary:
                 Part(view["active_turn"], len(queries.turn.names), (app, own), ("turns",)),
                 Part(view["turns_in_flight"], 1, (app,)),
                 Part(view["count_queued"], 1, (app, own, ("policies", None)), ("turns",)),
-                Part(view["last_message"], len(queries.message.names), said, ("messages",)),
+                Part(view["last_prompt"], 2, (app, own), ("messages",)),
                 Part(view["last_spoken_turn"], 1, (app, own, ("before", END)), ("messages",)),
                 Part(tx["last_message_id"], 1, (app,), ("messages",)),
                 Part(queries.system["audit_head"], 2, (), ("session_events",)),

@@ -58,12 +58,11 @@ class PgDb:
         self.unpack = lru_cache(READ_PACKS)(unpack)
         self._binding = Binding()
         self.bind = self._binding.bind
-        self._changes = 0
 
     def rows(
         self, sql: str, params: dict[str, Value], fits: Callable[[tuple[Any, ...]], bool] | None = None
     ) -> list[tuple[Any, ...]]:
-        bound = self._ask(sql, params)
+        bound = self._binding.bind_question(sql, params)
         if bound is None:
             return []
         if fits is None:
@@ -71,11 +70,10 @@ class PgDb:
         return self.link.fetch_while(*bound, read_row, fits)
 
     def row(self, sql: str, params: dict[str, Value]) -> tuple[Any, ...] | None:
-        bound = self._ask(sql, params)
+        bound = self._binding.bind_question(sql, params)
         return None if bound is None else next((read_row(row) for row in self.link.fetch(*bound)), None)
 
     def run(self, sql: str, params: Mapping[str, Value]) -> int:
-        self._changes += 1
         return self.link.run(*self.bind(sql, params))
 
     def run_many(self, sql: str, params: Sequence[Mapping[str, Value]]) -> None:
@@ -83,22 +81,12 @@ class PgDb:
             self.run(sql, some)
 
     def add_events(self, runs: Sequence[NewEvents]) -> None:
-        self._changes += 1
         rows = [
             (session, seq, *more, data)
             for session, first, *more, each in runs
             for seq, data in enumerate(each, first)
         ]
         self.link.run_many(ADD_EVENT, [tuple(map(to_postgres, row)) for row in rows])
-
-    def count_changes(self) -> int:
-        """In statements: a trigger only changes what one of them made it change."""
-        return self._changes
-
-    def _ask(self, sql: str, params: Mapping[str, Value]) -> tuple[str, list[Any]] | None:
-        if not sql.startswith(("SELECT", "--")):
-            self._changes += 1
-        return self._binding.bind_question(sql, params)
 
 
 def _kind_of(value: Any) -> type:

@@ -59,15 +59,10 @@ class Touched:
 
     def write(self, db: Statements, app: str, at: Micros) -> bool:
         """Number the changes; whether there were any."""
-        if not self._keys:
-            return False
-        count: dict[str, Value] = {"app": app, "count": len(self._keys)}
-        row = db.row(db.queries.tx["count_changes"], count)
-        first = (row[0] if row else 0) - len(self._keys) + 1
-        for number, (session_id, permission_id) in enumerate(self._keys, first):
-            values: dict[str, Value] = {"session": session_id, "permission": permission_id, "number": number}
-            db.run(db.queries.tx["put_change"], {"app": app, "at": at, **values})
-        return True
+        for session_id, permission_id in self._keys:
+            values: dict[str, Value] = {"session": session_id, "permission": permission_id, "app": app}
+            db.run(db.queries.tx["put_change"], {**values, "at": at})
+        return bool(self._keys)
 
 
 def forget_changes(db: Statements, app: str, before: Micros, limit: int) -> bool:

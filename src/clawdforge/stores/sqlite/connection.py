@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import apsw
 
+from clawdforge.stores.sqlite.lasting import Lasting
 from clawdforge.stores.sqlite.packs import unpack
 from clawdforge.stores.sqlite.queries import Queries
 from clawdforge.stores.sqlite.rows import Value
@@ -40,6 +41,7 @@ ADD_EVENTS: Final = (
     "INSERT INTO events (session_id, turn, type, by_agent, seq, data, compact)"
     " SELECT ?, ?, ?, ?, ? + rowid, value, 1 FROM carray(?)"
 )
+FEW_EVENTS: Final = 8
 RUN_BYTES: Final = 1 << 20  # SQLite copies what one statement adds before it adds it
 WRITER_PATIENCE_MS: Final = 5000  # a person may hold the write lock with plain SQL for a while
 READER_PATIENCE_MS: Final = 250  # reads run in the event loop
@@ -57,29 +59,43 @@ class Db:
         self.connection = connection
         self.queries = queries
         self.unpack = lru_cache(READ_PACKS)(unpack)
+        self.lasting = Lasting()
+        self._cursor = connection.cursor()
+
+    def begin(self) -> None:
+        """Be the only one that writes."""
+        self.connection.execute("BEGIN IMMEDIATE")
+        ((version,),) = self.rows("PRAGMA data_version", {})
+        self.lasting.begin(version)
+
+    def undo(self, sql: str) -> None:
+        """Roll back what was written, or a part of it."""
+        self.connection.execute(sql)
+        self.lasting.forget()
 
     def rows(
         self, sql: str, params: dict[str, Value], fits: Callable[[tuple[Any, ...]], bool] | None = None
     ) -> list[tuple[Any, ...]]:
         """The rows of a query; with `fits`, those before the first that does not.
 
-        No cursor outlives the call. One that is left to whoever holds it last, perhaps in another thread,
-        keeps the connection in its old snapshot.
+        No query outlives the call: it would keep the connection in its old snapshot. So all its rows are
+        taken, or its cursor is closed. A value that SQLite cannot hold (a lone surrogate, a huge number)
+        matches no row.
         """
-        cursor = self.connection.cursor()
+        cursor = self._cursor if fits is None else self.connection.cursor()
         try:
-            _ask(cursor, sql, params)
+            cursor.execute(sql, params)
             return cursor.fetchall() if fits is None else list(takewhile(fits, cursor))
+        except (UnicodeEncodeError, OverflowError):
+            return []
         finally:
-            cursor.close(True)
+            if fits is not None:
+                cursor.close(True)
 
     def row(self, sql: str, params: dict[str, Value]) -> tuple[Any, ...] | None:
-        cursor = self.connection.cursor()
-        try:
-            _ask(cursor, sql, params)
-            return cursor.fetchone()
-        finally:
-            cursor.close(True)
+        """The first row of a query that finds few."""
+        found = self.rows(sql, params)
+        return found[0] if found else None
 
     def run(self, sql: str, params: dict[str, Value]) -> int:
         """Run a statement. Returns how many rows it changed, not counting those that triggers changed."""
@@ -90,7 +106,11 @@ class Db:
         self.connection.executemany(sql, params)
 
     def add_events(self, runs: Sequence[NewEvents]) -> None:
-        """A run is one statement, which takes half the time and lets other threads run meanwhile."""
+        """Few are one statement. Else a run is one, which takes half the time and lets other threads run."""
+        count = sum([len(run.data) for run in runs])
+        if count <= FEW_EVENTS:
+            self.connection.execute(_add_few(count), _flatten(runs))
+            return
         for session_id, first, turn, kind, by_agent, data in runs:
             named = (session_id, turn, kind, by_agent)
             if len(data) == 1 or sum(map(len, data)) > RUN_BYTES:
@@ -100,17 +120,19 @@ class Db:
                 array = apsw.carray(tuple(data))
                 self.connection.execute(ADD_EVENTS, (*named, first - 1, array))
 
-    def count_changes(self) -> int:
-        """With what triggers have changed."""
-        return self.connection.total_changes()
+
+@lru_cache(FEW_EVENTS)
+def _add_few(count: int) -> str:
+    head, _, row = ADD_EVENT.partition(" VALUES ")
+    return f"{head} VALUES {', '.join([row] * count)}"
 
 
-def _ask(cursor: apsw.Cursor, sql: str, params: dict[str, Value]) -> None:
-    """A value that SQLite cannot hold (a lone surrogate, a huge number) matches no row."""
-    try:
-        cursor.execute(sql, params)
-    except (UnicodeEncodeError, OverflowError):
-        return
+def _flatten(runs: Sequence[NewEvents]) -> list[Value]:
+    found: list[Value] = []
+    for session_id, first, turn, kind, by_agent, data in runs:
+        for seq, each in enumerate(data, first):
+            found += (session_id, turn, kind, by_agent, seq, each)
+    return found
 
 
 def open_writer(path: Path) -> apsw.Connection:

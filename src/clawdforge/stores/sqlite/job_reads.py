@@ -5,9 +5,13 @@ transaction. Nobody else writes meanwhile, and the connection counts what it has
 """
 
 from collections.abc import Callable, Collection, Hashable, Mapping
+from functools import partial
 from typing import Any, TypeVar
 
-from clawdforge.core.models.rows import AppRow, PauseRow, SessionRow, TurnRow
+from clawdforge.core.models.budgets import BudgetRow, ReservationRow
+from clawdforge.core.models.rows import AppRow, PauseRow, PermissionRow, SessionRow, TurnRow
+from clawdforge.core.models.webhooks import EndpointRow
+from clawdforge.stores.sqlite.lasting import Lasting
 from clawdforge.stores.sqlite.rows import Value
 from clawdforge.stores.sqlite.sets import HistorySets
 from clawdforge.stores.sqlite.statements import Statements
@@ -18,36 +22,31 @@ T = TypeVar("T")
 
 
 class JobReads(HistorySets):
-    def __init__(self, db: Statements, app: str) -> None:
-        self._unwritten = Unwritten(db, app)
+    def __init__(self, db: Statements, app: str, lasting: Lasting | None = None) -> None:
+        self._lasting = lasting or Lasting()
+        self._unwritten = Unwritten(db, app, self._lasting)
         super().__init__(self._unwritten, app)
-        self._count_changes = db.count_changes
         self._found: dict[Hashable, Any] = {}
         self._found_at = -1
-        self._of_app: dict[str, Any] = {}  # what no job of an app can change
-        self._stored: dict[str, tuple[Any, ...]] = {}  # sessions as they are in the database
-        self._read: dict[str, tuple[tuple[Any, ...], SessionRow]] = {}  # what they were last read as
+        self._stored: dict[str, SessionRow] = {}  # sessions as they are in the database
         self._sessions: dict[str, SessionRow] = {}  # the same with what waits to be written
         self._states: dict[str, tuple[int, int]] = {}
         self._known_at = -1
 
     def session(self, session_id: str) -> SessionRow | None:
-        if not self._knows_sessions():
+        if self._known_at != self._unwritten.moves:
             self._forget_sessions()
         row = self._sessions.get(session_id)
         if row is not None:
             return row
         stored = self._stored.get(session_id)
         if stored is None:
-            stored = self._read_session("session", session_id)
-            if stored is None:
+            found = self._read_session("session", session_id)
+            if found is None:
                 return None
-            self._stored[session_id] = stored
-        read = self._read.get(session_id)
-        if read is None or read[0] is not stored:
-            read = self._read[session_id] = stored, self._q.session.read(stored)
+            stored = self._stored[session_id] = self._q.session.read(found)
         waiting = self._waiting_of(session_id, stored)
-        row = self._q.session.change(read[1], waiting) if waiting else read[1]
+        row = self._q.session.change(stored, waiting) if waiting else stored
         self._sessions[session_id] = row
         return row
 
@@ -64,18 +63,32 @@ class JobReads(HistorySets):
         return self._read_once(("queued", session_id), lambda: super(JobReads, self).count_queued(session_id))
 
     def app_row(self) -> AppRow | None:
-        if "row" not in self._of_app:
-            self._of_app["row"] = super().app_row()
-        row: AppRow | None = self._of_app["row"]
-        return row
+        return self._lasting.find("apps", self.app, super().app_row)
 
     def pauses(self) -> list[PauseRow]:
-        if "pauses" not in self._of_app:
-            self._of_app["pauses"] = super().pauses()
-        return list(self._of_app["pauses"])
+        return list(self._lasting.find("pauses", self.app, super().pauses))
+
+    def endpoints(self) -> list[EndpointRow]:
+        return list(self._lasting.find("webhook_endpoints", self.app, super().endpoints))
+
+    def budgets_for(self, token_id: str | None, session_ids: Collection[str]) -> list[BudgetRow]:
+        sessions = tuple(session_ids)
+        read = partial(super().budgets_for, token_id, sessions)
+        return list(self._lasting.find("budgets", (self.app, token_id, sessions), read))
+
+    def reservations(self, holder_id: str, turn_index: int) -> list[ReservationRow]:
+        read = partial(super().reservations, holder_id, turn_index)
+        return list(self._lasting.find("reservations", (self.app, holder_id, turn_index), read))
+
+    def permissions(self, session_id: str, *, state: str | None = None) -> list[PermissionRow]:
+        read = partial(super().permissions, session_id, state=state)
+        if state != "pending":
+            return read()
+        some_wait = self._lasting.find("permissions", (self.app, session_id), lambda: bool(read()))
+        return read() if some_wait else []
 
     def _read_once(self, key: Hashable, read: Callable[[], T]) -> T:
-        changes = self._count_changes()
+        changes = self._unwritten.changes
         if changes != self._found_at:
             self._found.clear()
             self._found_at = changes
@@ -90,7 +103,7 @@ class JobReads(HistorySets):
 
     def _state(self, session_id: str) -> tuple[int, int]:
         """The number of the last event, and the fence. Raises SessionNotFound."""
-        if not self._knows_sessions():
+        if self._known_at != self._unwritten.moves:
             self._forget_sessions()
         found = self._states.get(session_id)
         if found is None:
@@ -114,11 +127,11 @@ class JobReads(HistorySets):
         queries = self._q.view if name == "session" else self._q.tx
         return self._unwritten.plain.row(queries[name], {"app": self.app, "session": session_id})
 
-    def _waiting_of(self, session_id: str, stored: tuple[Any, ...]) -> Mapping[str, Value]:
+    def _waiting_of(self, session_id: str, stored: SessionRow) -> Mapping[str, Value]:
         moved_at, waiting = self._unwritten.moved_at(session_id), self._unwritten.changed(session_id)
         if moved_at is None:
             return waiting
-        return {**waiting, "updated_at": max(moved_at, self._q.session.pick(stored, "updated_at"))}
+        return {**waiting, "updated_at": max(moved_at, stored.updated_at)}
 
     def _gather(self, session_id: str, columns: Mapping[str, Value]) -> None:
         """Change a session that is there, at the end of the job."""
@@ -130,6 +143,9 @@ class JobReads(HistorySets):
         self._sessions.clear()
         self._states.clear()
         self._known_at = self._unwritten.moves
+
+    def head(self, session_id: str) -> int:
+        return self._state(session_id)[0]
 
     def _knows_sessions(self) -> bool:
         return self._known_at == self._unwritten.moves

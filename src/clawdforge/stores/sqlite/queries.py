@@ -159,6 +159,9 @@ class Queries:
         self.wish = Codec(WishRow, "wishes", ["wish_id", "app_name", "session_id", "node"])
         self.blob = Codec(BlobRow, "blobs", ["place", "app_name", "digest"])
         self.publication = Codec(PublicationRow, "publications", ["session_id"])
+        names = (*self.message.names, "id")
+        marks = ", ".join(f":{name}" for name in names)
+        self.add_message = f"INSERT INTO messages ({', '.join(names)}) VALUES ({marks})"  # noqa: S608 - our own names
         fragments = self._fragments()
         self.view = load_statements(self.folder / "view.sql", fragments)
         self.tx = load_statements(self.folder / "tx.sql", fragments)

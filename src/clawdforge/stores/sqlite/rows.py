@@ -59,13 +59,16 @@ class Codec(Generic[R]):
         self._assign = lru_cache(ASSIGNMENTS)(self._make_assignments)
         self._readers = [(i, coders[n][1]) for i, n in enumerate(self.names) if coders[n]]  # type: ignore[index]
         self._named = {name: pair[1] for name, pair in coders.items() if pair}
-        self._defaults = {
-            field.name: self._write(field.name, _default_of(field))
-            for field in fields(record)  # type: ignore[arg-type]  # a dataclass
-            if field.default is not MISSING or field.default_factory is not MISSING
-        }
         marks = ", ".join(f":{name}" for name in self.names)
         self.insert = f"INSERT INTO {table} ({', '.join(self.names)}) VALUES ({marks})"  # noqa: S608 - our own names
+        self._find_writers = lru_cache(ASSIGNMENTS)(self._choose_writers)
+        self._defaults = self.write(
+            {
+                field.name: _default_of(field)
+                for field in fields(record)  # type: ignore[arg-type]  # a dataclass
+                if field.default is not MISSING or field.default_factory is not MISSING
+            }
+        )
 
     @property
     def columns(self) -> str:
@@ -86,9 +89,16 @@ class Codec(Generic[R]):
     def write(self, changes: Mapping[str, Any]) -> dict[str, Value]:
         """Columns as they are stored; their names are known to be right."""
         found = dict(changes)
-        for name in self._writers.keys() & found.keys():
-            found[name] = self._write(name, found[name])
+        for name, writer, is_always in self._find_writers(tuple(found)):
+            if is_always or found[name] is not None:
+                found[name] = writer(found[name])
         return found
+
+    def _choose_writers(self, names: tuple[str, ...]) -> list[tuple[str, Coder, bool]]:
+        """For those of these columns that are stored otherwise, and whether they are when they are None."""
+        return [
+            (name, self._writers[name], name in self._never_null) for name in names if name in self._writers
+        ]
 
     def _make_assignments(self, names: tuple[str, ...]) -> tuple[str, dict[str, str]]:
         unknown = set(names) - self.changeable
@@ -129,13 +139,6 @@ class Codec(Generic[R]):
         """A row that was kept by the names of its columns, perhaps before there were as many as today."""
         return self.read([columns[name] if name in columns else self._defaults[name] for name in self.names])
 
-    def _write(self, name: str, value: Any) -> Value:
-        writer = self._writers.get(name)
-        if writer is not None and (value is not None or name in self._never_null):
-            value = writer(value)
-        written: Value = value
-        return written
-
 
 def _default_of(field: "Field[Any]") -> Any:
     return field.default if field.default_factory is MISSING else field.default_factory()
@@ -167,8 +170,9 @@ def _coders(hint: Any) -> tuple[Coder, Coder] | None:
         return int, bool
     if isinstance(kind, type) and issubclass(kind, Enum):
         members = {member.value: member for member in kind}
+        words = {member: member.value for member in kind}
         return (
-            lambda value: value.value if type(value) is kind else kind(value).value,
+            lambda value: words[value] if value in words else kind(value).value,
             lambda word: members.get(word, word),
         )
     return None

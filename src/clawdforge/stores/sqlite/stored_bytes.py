@@ -5,15 +5,18 @@ exception: they are many, so a batch of them is counted at once.
 """
 
 from collections.abc import Mapping
+from typing import Final
 
 from clawdforge.stores.sqlite.rows import Value
 from clawdforge.stores.sqlite.statements import Statements
 from clawdforge.wire.disk import FILE_FORMS, SESSION_FORMS, DiskForm
 
+FORMS: Final = tuple(DiskForm)
+
 
 def bytes_of_app(db: Statements, app: str) -> dict[DiskForm, int]:
     row = db.row(db.queries.view["stored_bytes"], {"app": app})
-    return dict(zip(DiskForm, row or [0] * len(DiskForm), strict=True))
+    return dict(zip(FORMS, row or [0] * len(FORMS), strict=True))
 
 
 def add_event_bytes(db: Statements, app: str, session_id: str, count: int) -> None:

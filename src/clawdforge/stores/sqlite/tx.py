@@ -20,11 +20,13 @@ from clawdforge.core.models.rows import (
     TurnRow,
 )
 from clawdforge.core.ports import LeaseLost
+from clawdforge.core.records import Maker
 from clawdforge.stores.sqlite.audit import add_entry
 from clawdforge.stores.sqlite.blobs import BlobChanges
 from clawdforge.stores.sqlite.budgets import BudgetChanges
 from clawdforge.stores.sqlite.changes import Touched, forget_changes
 from clawdforge.stores.sqlite.job_reads import JobReads
+from clawdforge.stores.sqlite.lasting import Lasting
 from clawdforge.stores.sqlite.links import LinkChanges
 from clawdforge.stores.sqlite.packing import Slice, place_pack
 from clawdforge.stores.sqlite.queries import MINE
@@ -57,14 +59,15 @@ PURGED = {"purge_packs": 50, "purge_messages": 100}
 """At once, fewer than of other rows: a pack has many pages, and a message is in the full-text index too."""
 
 
+SESSIONS: Final = Maker(SessionRow)
 _by_kind_and_turn: Final = itemgetter(0, 1)  # of a draft
 
 
 class SqliteTx(
     JobReads, BlobChanges, BudgetChanges, LinkChanges, ScheduleChanges, UsageChanges, WebhookChanges
 ):
-    def __init__(self, db: Statements, app: str, clock: Clock) -> None:
-        super().__init__(db, app)
+    def __init__(self, db: Statements, app: str, clock: Clock, lasting: Lasting | None = None) -> None:
+        super().__init__(db, app, lasting)
         self._clock = clock
         self.appended: dict[str, list[StoredEvent]] = {}
         self._touched = Touched()
@@ -163,27 +166,18 @@ class SqliteTx(
         if not row.seq:
             values["seq"] = self._next_seq(row.session_id, stored)
         values["id"] = self._last_message_id() + 1
-        names = ", ".join(values)
-        marks = ", ".join(f":{name}" for name in values)
-        self._db.run(f"INSERT INTO messages ({names}) VALUES ({marks})", values)  # noqa: S608 - our own names
+        self._db.run(self._q.add_message, values)
         self._keep_states()
         seq = int(values["seq"] or 0)
         if stored is not None:
-            self._stored[row.session_id] = self._count_message(stored, seq, row)
+            self._stored[row.session_id] = _count_message(stored, seq, row)
         return seq
 
-    def _next_seq(self, session_id: str, stored: tuple[Any, ...] | None) -> int | None:
+    def _next_seq(self, session_id: str, stored: SessionRow | None) -> int | None:
         if stored is not None:
-            return int(self._q.session.pick(stored, "last_message")) + 1
+            return stored.last_message + 1
         found = self._read_session("next_seq", session_id)
         return found[0] if found else None
-
-    def _count_message(self, stored: tuple[Any, ...], seq: int, row: MessageRow) -> tuple[Any, ...]:
-        """A session as it is when its trigger has counted a message that was added."""
-        codec = self._q.session
-        last, count = codec.pick(stored, "last_message"), codec.pick(stored, "message_count")
-        shown = int(not row.cut and not row.archived)
-        return codec.put(stored, {"last_message": max(last, seq), "message_count": count + shown})
 
     def change_messages(self, session_id: str, seqs: Sequence[int], **changes: Any) -> None:
         self._need_session(session_id)
@@ -304,3 +298,9 @@ class SqliteTx(
         sql = f"UPDATE {codec.table} SET {assignments} WHERE {where}"  # noqa: S608 - names checked by the codec
         if self._db.run(sql, {"app": self.app, **key, **values}) == 0:
             raise missing
+
+
+def _count_message(stored: SessionRow, seq: int, row: MessageRow) -> SessionRow:
+    """A session as it is when its trigger has counted a message that was added."""
+    count = stored.message_count + int(not row.cut and not row.archived)
+    return SESSIONS.change(stored, last_message=max(stored.last_message, seq), message_count=count)

@@ -6,12 +6,12 @@ this module too, and then it is written first.
 """
 
 import re
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from clawdforge.stores.sqlite.early_packs import split
+from clawdforge.stores.sqlite.early_packs import LEAST, split
+from clawdforge.stores.sqlite.lasting import Lasting, tables_in
 from clawdforge.stores.sqlite.packs import EventRow
 from clawdforge.stores.sqlite.queries import Queries
 from clawdforge.stores.sqlite.rows import Value
@@ -59,36 +59,36 @@ class Sight(NamedTuple):
     sees: bool  # it reads or writes what may wait here
     moves: bool  # it may change a row of a session
     sees_turns: bool
+    writes: bool
+    lasting: tuple[str, ...]  # tables that it may change, of those that hardly anybody changes
 
 
 @lru_cache(KNOWN)
 def look_at(sql: str) -> Sight:
     text = BLIND.sub("", sql)
     sees = SEEING.search(text) is not None
-    moves = READING.match(text) is None and (sees or COUNTED.search(text) is not None)
-    return Sight(sees, moves, SEEING_TURNS.search(text) is not None)
+    writes = READING.match(text) is None
+    moves = writes and (sees or COUNTED.search(text) is not None)
+    lasting = tables_in(text) if writes else ()
+    return Sight(sees, moves, SEEING_TURNS.search(text) is not None, writes, lasting)
 
 
 class Unwritten:
     """The statements of one job of one app, and what waits for its end."""
 
-    def __init__(self, db: Statements, app: str) -> None:
+    def __init__(self, db: Statements, app: str, lasting: Lasting) -> None:
+        self.lasting = lasting
         self.plain = db
         """For whoever knows what waits, and looks at that too."""
+        self.queries: Queries = db.queries
+        self.unpack: Callable[[int, int, int, bytes], tuple[EventRow, ...]] = db.unpack
         self.moves = 0  # grows when a row of a session may have changed
+        self.changes = 0  # grows with every statement that may write
         self._app = app
         self._sessions: dict[str, dict[str, Value]] = {}  # columns as they are written
         self._moved: dict[str, Micros] = {}  # when each log was last appended to
         self._events: list[NewEvents] = []
         self._turns: dict[tuple[str, int], dict[str, Value]] = {}  # new ones, with all their columns
-
-    @property
-    def queries(self) -> Queries:
-        return self.plain.queries
-
-    @property
-    def unpack(self) -> Callable[[int, int, int, bytes], tuple[EventRow, ...]]:
-        return self.plain.unpack
 
     def rows(
         self, sql: str, params: dict[str, Value], fits: Callable[[tuple[Any, ...]], bool] | None = None
@@ -110,19 +110,21 @@ class Unwritten:
 
     def add_events(self, runs: Sequence[NewEvents]) -> None:
         self.write()
+        self.changes += 1
         self.plain.add_events(runs)
 
-    def count_changes(self) -> int:
-        return self.plain.count_changes()
-
     def _prepare(self, sql: str) -> None:
-        sees, moves, sees_turns = look_at(sql)
+        sees, moves, sees_turns, writes, lasting = look_at(sql)
         if sees and self._sessions:
             self.write()
         elif sees_turns and self._turns:
             self._write_turns()
         if moves:
             self.moves += 1
+        if writes:
+            self.changes += 1
+            if lasting:
+                self.lasting.forget(lasting)
 
     def append(self, session_id: str, runs: Sequence[NewEvents], head: int, at: Micros) -> None:
         """Events that end with the number `head`."""
@@ -164,14 +166,15 @@ class Unwritten:
 
     def _write_events(self, runs: list[NewEvents]) -> None:
         """Those in packs are counted by a trigger, as small as they are there."""
-        packs, rows = split(runs) if self.queries.packs_early else ((), runs)
+        is_much = self.queries.packs_early and sum([len(run.data) for run in runs]) >= LEAST
+        packs, rows = split(runs) if is_much else ((), runs)
         for pack in packs:
             self.plain.run(self.queries.packs["add_pack"], {"app": self._app, **pack})
         if rows:
             self.plain.add_events(rows)
-            sizes: Counter[str] = Counter()
+            sizes: dict[str, int] = {}
             for run in rows:
-                sizes[run.session_id] += sum(map(len, run.data))
+                sizes[run.session_id] = sizes.get(run.session_id, 0) + sum(map(len, run.data))
             for session_id, size in sizes.items():
                 add_event_bytes(self.plain, self._app, session_id, size)
 

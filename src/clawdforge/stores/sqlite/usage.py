@@ -1,15 +1,15 @@
 """What turns have used, day by day: counted in one statement, summed in one."""
 
-from dataclasses import fields
 from typing import Any, Final
 
 from clawdforge.core.models.usage import DayUsage, UsageQuery, UsageSum
+from clawdforge.core.records import Maker
 from clawdforge.stores.sqlite.own_rows import OwnRows
 from clawdforge.stores.sqlite.rows import Value
 from clawdforge.stores.sqlite.search import from_cursor, to_cursor
 from clawdforge.wire.usage import UsageBy
 
-COUNTED: Final = tuple(field.name for field in fields(DayUsage))
+USED: Final = Maker(DayUsage)
 
 
 class UsageRows(OwnRows):
@@ -23,7 +23,7 @@ class UsageChanges(UsageRows):
     """What can be changed."""
 
     def add_usage(self, used: DayUsage) -> None:
-        self._run("add_usage", **{name: getattr(used, name) for name in COUNTED})
+        self._run("add_usage", **dict(zip(USED.names, USED.read(used), strict=True)))
 
     def forget_usage(self, before: str, limit: int) -> bool:
         return self._run("forget_usage", before=before, limit=limit) < limit

@@ -172,7 +172,7 @@ class Writer:
         """
         batch.appended.clear()
         batch.changed.clear()
-        db.connection.execute("BEGIN IMMEDIATE")
+        db.begin()
         batch.has_begun = False
         for job in self._gather(batch):
             if isinstance(job.error, SessionDamaged):
@@ -184,7 +184,7 @@ class Writer:
                 batch.has_begun = True
             except apsw.CorruptError:
                 log.exception("a part of %s is damaged", self._path)
-                db.connection.execute("ROLLBACK")
+                db.undo("ROLLBACK")
                 return job
             finally:
                 self.job_times.end(job, begun, batch.seconds)
@@ -211,13 +211,13 @@ class Writer:
             self._do_work(db, job, batch)
         except DISK_ERRORS:
             raise
-        except BaseException as error:  # noqa: BLE001 - it is the caller's
+        except BaseException as error:
             if not connection.in_transaction:
                 raise apsw.IOError("the transaction was lost") from error
             job.error = error
-            connection.execute("ROLLBACK" if is_first else "ROLLBACK TO job")
+            db.undo("ROLLBACK" if is_first else "ROLLBACK TO job")
             if is_first:
-                connection.execute("BEGIN IMMEDIATE")
+                db.begin()
         if not connection.in_transaction:
             raise apsw.IOError("the transaction was lost")
         if not is_first:
@@ -226,8 +226,9 @@ class Writer:
     def _do_work(self, db: Db, job: Job, batch: Batch) -> None:
         if job.app is None:
             job.result = job.work(SqliteSystemTx(db))
+            db.lasting.forget()
             return
-        tx = SqliteTx(db, job.app, self._clock)
+        tx = SqliteTx(db, job.app, self._clock, db.lasting)
         job.result = job.work(tx)
         if tx.write_changes():
             batch.changed.add(job.app)

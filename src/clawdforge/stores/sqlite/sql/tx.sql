@@ -76,12 +76,9 @@ DELETE FROM sessions WHERE session_id = {dead}
 -- name: add_event_bytes
 UPDATE session_bytes SET events = events + :bytes WHERE session_id = :session AND app_name = :app
 
--- name: count_changes
-SELECT :count + {last_change}
-
 -- name: put_change
 INSERT INTO app_changes (session_id, permission_id, app_name, number, at)
-VALUES (:session, :permission, :app, :number, :at)
+VALUES (:session, :permission, :app, 1 + {last_change}, :at)
 ON CONFLICT (session_id, permission_id) DO UPDATE SET number = excluded.number, at = excluded.at WHERE app_name = :app
 
 -- name: first_changes

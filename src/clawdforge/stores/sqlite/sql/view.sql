@@ -152,6 +152,11 @@ SELECT {message} FROM messages INDEXED BY messages_in_view
 WHERE session_id = {mine} AND seq < :before AND role = :role AND {visible}
 ORDER BY seq DESC LIMIT 1
 
+-- name: last_prompt
+SELECT seq, pending FROM messages INDEXED BY messages_in_view
+WHERE session_id = {mine} AND role = 'user' AND turn IS NOT NULL AND {visible}
+ORDER BY seq DESC LIMIT 1
+
 -- name: has_finished_changes
 SELECT cut_from + archived_to = 0 FROM sessions
 WHERE session_id = :session AND app_name = :app AND deleted_at IS NULL
