@@ -128,7 +128,7 @@ def test_every_statement_that_could_see_what_waits_is_known() -> None:
     for name, sql in blind:
         assert not [column for column in GATHERED if f"sessions.{column}" in sql], name
     assert look_at(queries.session.insert) == (True, True, False, True, ())
-    assert look_at(queries.message.insert) == (False, True, False, True, ())
+    assert look_at(queries.message.insert) == (False, True, False, True, ("messages",))
     assert look_at(queries.turn.insert) == (False, False, True, True, ())
     assert look_at(queries.budget.insert) == (False, False, False, True, ("budgets",))
     assert look_at(queries.view["turn"]) == (False, False, True, False, ())

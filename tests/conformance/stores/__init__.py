@@ -7,6 +7,7 @@ from tests.conformance.stores.apart import *  # noqa: F403 - a suite is imported
 from tests.conformance.stores.blobs import *  # noqa: F403
 from tests.conformance.stores.folders import *  # noqa: F403
 from tests.conformance.stores.history import *  # noqa: F403
+from tests.conformance.stores.jobs import *  # noqa: F403
 from tests.conformance.stores.leases import *  # noqa: F403
 from tests.conformance.stores.lists import *  # noqa: F403
 from tests.conformance.stores.log import *  # noqa: F403

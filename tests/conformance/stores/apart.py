@@ -87,6 +87,7 @@ READS: dict[str, Callable[[View, str], Any]] = {
     "has_message_after": lambda v, s: v.has_message_after(s, 0, show="all"),
     "last_messages": lambda v, s: v.last_messages(s, 9),
     "last_message": lambda v, s: v.last_message(s, "user"),
+    "pending_prompt": lambda v, s: v.pending_prompt(s),
     "last_spoken_turn": lambda v, s: v.last_spoken_turn(s),
     "messages_from": lambda v, s: v.messages_from(s, 1),
     "last_prompts": lambda v, s: v.last_prompts(s, 1),
@@ -136,6 +137,7 @@ OF_ALL_APPS = {"count_open_sessions", "is_alive", "is_taken", "node_with", "fold
 WRITES: dict[str, Callable[[Tx, str], Any]] = {
     "change_session": lambda t, s: t.change_session(s, title="mine now"),
     "append": lambda t, s: t.append(s, [said("intruder")]),
+    "head": lambda t, s: t.head(s),
     "claim": lambda t, s: t.claim(s, "intruder"),
     "add_turn": lambda t, s: t.add_turn(a_turn(s, 3)),
     "change_turn": lambda t, s: t.change_turn(s, 1, cut=True),
@@ -220,7 +222,7 @@ async def furnished(store: Store) -> str:
         tx.add_turn(a_turn(sid, 5, **broken, first_seq=1, last_seq=1))
         tx.add_message(a_message(sid, "broken off", turn=5))
         tx.append(sid, [said("secret", 1)])
-        tx.add_message(a_message(sid, "needle secret", turn=1))
+        tx.add_message(a_message(sid, "needle secret", turn=1, pending=True))
         tx.bring(sid, after=0, last=9, turns=[])
         tx.add_permission(a_permission(sid, f"p-{sid}", state="decided", decision="allow_always"))
         tx.add_permission(a_permission(sid, f"q-{sid}"))

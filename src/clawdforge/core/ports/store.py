@@ -158,8 +158,8 @@ class View(
         """The newest visible one of a role; with `before`, of those with a smaller seq."""
         ...
 
-    def last_prompt(self, session_id: str) -> tuple[int, bool] | None:
-        """The newest visible message that a turn began with: its seq, and whether it is pending."""
+    def pending_prompt(self, session_id: str) -> int | None:
+        """The seq of the newest visible message that a turn began with, if it is marked pending."""
         ...
 
     def messages_from(self, session_id: str, seq: int, *, show: Shown = "visible") -> list[MessageRow]: ...

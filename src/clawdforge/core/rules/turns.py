@@ -356,8 +356,8 @@ def find_last_prompt(view: View, session_id: str) -> MessageRow | None:
 
 def confirm_prompt(tx: Tx, session_id: str) -> None:
     """A prompt that was marked pending becomes an ordinary message, whatever was posted after it."""
-    seq, is_pending = tx.last_prompt(session_id) or (0, False)
-    if is_pending:
+    seq = tx.pending_prompt(session_id)
+    if seq is not None:
         tx.change_messages(session_id, [seq], pending=False)
 
 

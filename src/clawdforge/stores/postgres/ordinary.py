@@ -186,7 +186,7 @@ class Ordinary:
                 Part(view["active_turn"], len(queries.turn.names), (app, own), ("turns",)),
                 Part(view["turns_in_flight"], 1, (app,)),
                 Part(view["count_queued"], 1, (app, own, ("policies", None)), ("turns",)),
-                Part(view["last_prompt"], 2, (app, own), ("messages",)),
+                Part(view["pending_prompt"], 1, (app, own), ("messages",)),
                 Part(view["last_spoken_turn"], 1, (app, own, ("before", END)), ("messages",)),
                 Part(tx["last_message_id"], 1, (app,), ("messages",)),
                 Part(queries.system["audit_head"], 2, (), ("session_events",)),

@@ -15,10 +15,23 @@ def read_base(db: Statements) -> AuditBase:
     return AuditBase() if row is None else AuditBase(*row)
 
 
+def read_head(db: Statements) -> AuditBase:
+    """The last entry."""
+    row = db.row(db.queries.system["audit_head"], {})
+    return read_base(db) if row is None else AuditBase(*row)
+
+
 def add_entry(
-    db: Statements, app: str, session_id: str | None, event: str, at: Micros, details: Json
-) -> None:
-    number, prev = db.row(db.queries.system["audit_head"], {}) or read_base(db)
+    db: Statements,
+    head: AuditBase,
+    app: str,
+    session_id: str | None,
+    event: str,
+    at: Micros,
+    details: Json,
+) -> AuditBase:
+    """Add an entry after the last one; then it is the last."""
+    number, prev = head
     digest = entry_hash(
         prev, number=number + 1, app_name=app, session_id=session_id, event=event, at=at, details=details
     )
@@ -32,3 +45,4 @@ def add_entry(
         hash=digest,
     )
     db.run(db.queries.audit.insert, db.queries.audit.values(row))
+    return AuditBase(row.number, digest)

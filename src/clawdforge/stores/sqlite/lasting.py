@@ -11,9 +11,13 @@ from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
 
-TABLES: Final = ("apps", "pauses", "budgets", "reservations", "permissions", "webhook_endpoints")
-"""No trigger writes to them. What is found there depends on nothing else."""
-NAMED: Final = re.compile(rf"(?<![.:\w])(?:{'|'.join(TABLES)})\b")
+ROWS: Final = ("apps", "pauses", "budgets", "reservations", "permissions", "webhook_endpoints")
+LASTS: Final = ("messages", "session_events")
+"""Of these, only which row was added last."""
+TABLES: Final = (*ROWS, *LASTS)
+"""No trigger adds or changes a row there. What is found depends on nothing else."""
+NAMED: Final = re.compile(rf"(?<![.:\w])(?:{'|'.join(ROWS)})\b")
+ADDED: Final = re.compile(rf"\b(?:INTO|FROM) ({'|'.join(LASTS)})\b")
 MOST: Final = 1000
 """Of each table. Then all is forgotten: the next turns read it again."""
 KNOWN: Final = 4096
@@ -21,8 +25,8 @@ KNOWN: Final = 4096
 
 @lru_cache(KNOWN)
 def tables_in(sql: str) -> tuple[str, ...]:
-    """Those of the tables that a statement names."""
-    return tuple(set(NAMED.findall(sql)))
+    """Those of which a statement that writes may change what is known."""
+    return tuple({*NAMED.findall(sql), *ADDED.findall(sql)})
 
 
 class Lasting:
@@ -44,6 +48,10 @@ class Lasting:
             known[key] = read()
         found: T = known[key]
         return found
+
+    def keep(self, table: str, key: Hashable, found: object) -> None:
+        """It is this now, after it was written."""
+        self._found[table][key] = found
 
     def forget(self, tables: tuple[str, ...] = TABLES) -> None:
         """They are written, or what was written there is undone."""

@@ -165,6 +165,8 @@ class Queries:
         fragments = self._fragments()
         self.view = load_statements(self.folder / "view.sql", fragments)
         self.tx = load_statements(self.folder / "tx.sql", fragments)
+        self.session_read = self.tx.get("session_at_work", self.view["session"])
+        """What a job reads of a session, with or without the columns of `Around`."""
         self.sets = load_statements(self.folder / "sets.sql", fragments)
         self.system = load_statements(self.folder / "system.sql", fragments)
         self.packs = load_statements(self.folder / "packs.sql", fragments)

@@ -140,6 +140,17 @@ class Codec(Generic[R]):
         return self.read([columns[name] if name in columns else self._defaults[name] for name in self.names])
 
 
+class Translation(dict[Any, Any]):
+    """What is most often read or written, found without a call; the rest is what `other` makes of it."""
+
+    def __init__(self, known: Mapping[Any, Any], other: Coder = lambda word: word) -> None:
+        super().__init__(known)
+        self._other = other
+
+    def __missing__(self, key: Any) -> Any:
+        return self._other(key)
+
+
 def _default_of(field: "Field[Any]") -> Any:
     return field.default if field.default_factory is MISSING else field.default_factory()
 
@@ -164,17 +175,13 @@ def _coders(hint: Any) -> tuple[Coder, Coder] | None:
     if kind is tuple:
         return (
             lambda value: "[]" if value == () else to_json(value),
-            lambda text: () if text == "[]" else _read_list(text),
+            Translation({"[]": ()}, _read_list).__getitem__,
         )
     if kind is bool:
         return int, bool
     if isinstance(kind, type) and issubclass(kind, Enum):
-        members = {member.value: member for member in kind}
-        words = {member: member.value for member in kind}
-        return (
-            lambda value: words[value] if value in words else kind(value).value,
-            lambda word: members.get(word, word),
-        )
+        words = Translation({member: member.value for member in kind}, lambda value: kind(value).value)
+        return words.__getitem__, Translation({member.value: member for member in kind}).__getitem__
     return None
 
 

@@ -17,7 +17,7 @@ from clawdforge.core.models.usage import UsageQuery, UsageSum
 from clawdforge.core.models.workspaces import Area
 from clawdforge.core.ports.schedules import DueSchedule
 from clawdforge.core.ports.webhooks import WaitingDeliveries
-from clawdforge.stores.sqlite.audit import add_entry, read_base
+from clawdforge.stores.sqlite.audit import add_entry, read_base, read_head
 from clawdforge.stores.sqlite.blobs import BlobRemoval
 from clawdforge.stores.sqlite.connection import Db
 from clawdforge.stores.sqlite.nodes import NodeChanges, NodeRows
@@ -259,4 +259,4 @@ class SqliteSystemTx(SqliteSystemView, NodeChanges, BlobRemoval):
         return give_back(cast(Db, self._db).connection)
 
     def audit_system(self, app_name: str, event: str, at: Micros, details: Json) -> None:
-        add_entry(self._db, app_name, None, event, at, details)
+        add_entry(self._db, read_head(self._db), app_name, None, event, at, details)

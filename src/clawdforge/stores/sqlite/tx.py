@@ -20,8 +20,7 @@ from clawdforge.core.models.rows import (
     TurnRow,
 )
 from clawdforge.core.ports import LeaseLost
-from clawdforge.core.records import Maker
-from clawdforge.stores.sqlite.audit import add_entry
+from clawdforge.stores.sqlite.audit import add_entry, read_head
 from clawdforge.stores.sqlite.blobs import BlobChanges
 from clawdforge.stores.sqlite.budgets import BudgetChanges
 from clawdforge.stores.sqlite.changes import Touched, forget_changes
@@ -59,7 +58,6 @@ PURGED = {"purge_packs": 50, "purge_messages": 100}
 """At once, fewer than of other rows: a pack has many pages, and a message is in the full-text index too."""
 
 
-SESSIONS: Final = Maker(SessionRow)
 _by_kind_and_turn: Final = itemgetter(0, 1)  # of a draft
 
 
@@ -148,7 +146,7 @@ class SqliteTx(
             self._run("keep_prompt", session=row.session_id, turn=row.turn_index, prompt=row.prompt)
             values["prompt"] = b""  # see the migration `long_prompts`
         self._unwritten.add_turn(row.session_id, row.turn_index, values)
-        self._forget_found()
+        self._forget_turns()
 
     def change_turn(self, session_id: str, turn_index: int, **changes: Any) -> None:
         waiting = self._unwritten.turn(session_id, turn_index)
@@ -162,21 +160,26 @@ class SqliteTx(
     def add_message(self, row: MessageRow) -> int:
         self._need_session(row.session_id)
         values = self._q.message.values(row)
-        stored = self._stored.get(row.session_id)  # as it is: that the session is there was just looked up
+        session = self._stored.get(row.session_id)  # as it is: that the session is there was just looked up
+        counted = self._counted.get(row.session_id, {})
         if not row.seq:
-            values["seq"] = self._next_seq(row.session_id, stored)
-        values["id"] = self._last_message_id() + 1
+            values["seq"] = self._next_seq(row.session_id, session, counted)
+        values["id"] = number = self._last_message_id() + 1
         self._db.run(self._q.add_message, values)
+        self._lasting.keep("messages", self.app, number)
         self._keep_states()
         seq = int(values["seq"] or 0)
-        if stored is not None:
-            self._stored[row.session_id] = _count_message(stored, seq, row)
+        if session is not None:
+            self._stored[row.session_id] = session
+            self._counted[row.session_id] = _count_message(session, counted, seq, row)
         return seq
 
-    def _next_seq(self, session_id: str, stored: SessionRow | None) -> int | None:
-        if stored is not None:
-            return stored.last_message + 1
-        found = self._read_session("next_seq", session_id)
+    def _next_seq(
+        self, session_id: str, session: SessionRow | None, counted: Mapping[str, int]
+    ) -> int | None:
+        if session is not None:
+            return counted.get("last_message", session.last_message) + 1
+        found = self._read_session(self._q.tx["next_seq"], session_id)
         return found[0] if found else None
 
     def change_messages(self, session_id: str, seqs: Sequence[int], **changes: Any) -> None:
@@ -251,7 +254,9 @@ class SqliteTx(
         self._insert(self._q.run, row)
 
     def audit(self, session_id: str | None, event: str, at: Micros, details: Json) -> None:
-        add_entry(self._db, self.app, session_id, event, at, details)
+        head = self._lasting.find("session_events", "", lambda: read_head(self._db))
+        head = add_entry(self._db, head, self.app, session_id, event, at, details)
+        self._lasting.keep("session_events", "", head)
 
     def set_file_bytes(self, session_id: str, sizes: Mapping[DiskForm, int]) -> None:
         set_file_bytes(self._db, self.app, session_id, sizes)
@@ -300,7 +305,10 @@ class SqliteTx(
             raise missing
 
 
-def _count_message(stored: SessionRow, seq: int, row: MessageRow) -> SessionRow:
-    """A session as it is when its trigger has counted a message that was added."""
-    count = stored.message_count + int(not row.cut and not row.archived)
-    return SESSIONS.change(stored, last_message=max(stored.last_message, seq), message_count=count)
+def _count_message(
+    session: SessionRow, counted: Mapping[str, int], seq: int, row: MessageRow
+) -> dict[str, int]:
+    """What its trigger has made of a session when a message was added, after those that were counted."""
+    last = counted.get("last_message", session.last_message)
+    count = counted.get("message_count", session.message_count)
+    return {"last_message": max(last, seq), "message_count": count + int(not row.cut and not row.archived)}

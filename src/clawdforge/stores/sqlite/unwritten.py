@@ -139,6 +139,9 @@ class Unwritten:
     def add_turn(self, session_id: str, turn_index: int, columns: dict[str, Value]) -> None:
         self._turns[session_id, turn_index] = columns
 
+    def has_turns(self) -> bool:
+        return bool(self._turns)
+
     def turn(self, session_id: str, turn_index: int) -> dict[str, Value] | None:
         """The columns of one that waits, which may be changed."""
         return self._turns.get((session_id, turn_index))

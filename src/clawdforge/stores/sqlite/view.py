@@ -167,9 +167,8 @@ class SqliteView(
         below = END if before is None else before
         return self._get(self._q.message, "last_message", session=session_id, role=role, before=below)
 
-    def last_prompt(self, session_id: str) -> tuple[int, bool] | None:
-        row = self._db.row(self._q.view["last_prompt"], {"app": self.app, "session": session_id})
-        return None if row is None else (int(row[0]), bool(row[1]))
+    def pending_prompt(self, session_id: str) -> int | None:
+        return self._number("pending_prompt", session=session_id) or None
 
     def messages_from(self, session_id: str, seq: int, *, show: Shown = "visible") -> list[MessageRow]:
         return self.messages(session_id, after=seq - 1, limit=END, show=show)

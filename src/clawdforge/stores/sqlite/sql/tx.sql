@@ -3,6 +3,24 @@
 -- name: state
 SELECT head, fence FROM sessions WHERE session_id = :session AND app_name = :app AND deleted_at IS NULL
 
+-- name: session_at_work
+-- What whoever begins or ends a turn asks for besides: the turn that runs, how many wait, what was said last, and
+-- the newest prompt, if it is pending.
+SELECT {session}, (
+    SELECT turn_index FROM turns INDEXED BY turns_one_active
+    WHERE turns.session_id = sessions.session_id AND turns.state IN ('running', 'waiting')
+), (
+    SELECT count(*) FROM turns INDEXED BY turns_queued
+    WHERE turns.session_id = sessions.session_id AND turns.state = 'queued'
+), coalesce((
+    SELECT turn FROM messages INDEXED BY messages_in_view
+    WHERE messages.session_id = sessions.session_id AND {visible} AND turn > 0 ORDER BY seq DESC LIMIT 1
+), 0), (
+    SELECT CASE WHEN pending = 1 THEN seq END FROM messages INDEXED BY messages_in_view
+    WHERE messages.session_id = sessions.session_id AND role = 'user' AND turn IS NOT NULL AND {visible}
+    ORDER BY seq DESC LIMIT 1
+) FROM sessions WHERE session_id = :session AND app_name = :app AND deleted_at IS NULL
+
 -- name: next_seq
 SELECT last_message + 1 FROM sessions
 WHERE session_id = :session AND app_name = :app AND deleted_at IS NULL

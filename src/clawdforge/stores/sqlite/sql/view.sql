@@ -152,8 +152,8 @@ SELECT {message} FROM messages INDEXED BY messages_in_view
 WHERE session_id = {mine} AND seq < :before AND role = :role AND {visible}
 ORDER BY seq DESC LIMIT 1
 
--- name: last_prompt
-SELECT seq, pending FROM messages INDEXED BY messages_in_view
+-- name: pending_prompt
+SELECT CASE WHEN pending = 1 THEN seq END FROM messages INDEXED BY messages_in_view
 WHERE session_id = {mine} AND role = 'user' AND turn IS NOT NULL AND {visible}
 ORDER BY seq DESC LIMIT 1
 
