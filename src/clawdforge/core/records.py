@@ -7,7 +7,7 @@ and becomes a record when it is whole.
 from collections.abc import Callable, Sequence
 from dataclasses import fields, make_dataclass
 from operator import attrgetter
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar
 
 R = TypeVar("R")
 
@@ -30,7 +30,8 @@ class Maker(Generic[R]):
     def make(self, values: Sequence[Any]) -> R:
         made = self._twin(*values)
         made.__class__ = self.record
-        return cast("R", made)
+        whole: R = made
+        return whole
 
     def change(self, row: R, **changes: Any) -> R:
         """Another one, in which these are otherwise."""

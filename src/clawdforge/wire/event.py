@@ -4,7 +4,7 @@ An event is encoded once, as one line of JSON, and the same bytes are stored, pa
 agent sent is stored in the compact form; `event_forms` makes the nested one for the callers that read it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final
 
@@ -97,7 +97,7 @@ class EventPage(Reply):
     next: int
 
 
-def encode_body(kind: str, turn: int | None, at: Micros, fields: Json) -> bytes:
+def encode_body(kind: str, turn: int | None, at: Micros, fields: Mapping[str, Any]) -> bytes:
     """Everything of an event but its number: a JSON object that still lacks `{"seq":n,` in front."""
     if not RESERVED.isdisjoint(fields):
         fields = {key: value for key, value in fields.items() if key not in RESERVED}

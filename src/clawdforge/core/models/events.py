@@ -68,7 +68,7 @@ class Draft(NamedTuple):
 
 def draft(kind: EventType, turn: int | None, at: Micros, fields: Mapping[str, Any] | None = None) -> Draft:
     """One of our own events."""
-    return Draft(kind, turn, encode_body(kind.value, turn, at, dict(fields or {})))
+    return Draft(kind, turn, encode_body(kind, turn, at, fields or {}))
 
 
 def draft_of(event: AgentEvent, turn: int | None, at: Micros) -> Draft:

@@ -106,7 +106,9 @@ def need_open(view: View, session_id: str, expected_head: int | None = None) -> 
     session = need_session(view, session_id)
     if session.closed_at is not None:
         raise SessionClosed
-    return need_session(view, session_id, expected_head)
+    if expected_head is not None:
+        need_session(view, session_id, expected_head)
+    return session
 
 
 def submit(

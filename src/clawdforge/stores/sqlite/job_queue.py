@@ -121,6 +121,8 @@ class JobQueue:
                 self._changed.wait(min(waits, default=None))
 
     def _find_first(self, now: float) -> Job | None:
+        if not self._lines:
+            return None
         ordinary = self._find(now, is_slice=False)
         slices = self._find(now, is_slice=True)
         return slices if slices is not None and (ordinary is None or self._ahead <= 0) else ordinary
@@ -181,7 +183,7 @@ class JobQueue:
         whoever wrote most, and how many bytes were written: those are of whoever computed most."""
         now, whole = self._clock(), sum(jobs.values())
         due = self._commits.due(commit, whole)
-        most = max(jobs, key=lambda app: jobs[app], default=None)
+        most = max(jobs, key=jobs.__getitem__, default=None)
         with self._lock:
             for app, took in jobs.items():
                 part = took / whole if whole else 0.0

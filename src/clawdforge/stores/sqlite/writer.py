@@ -50,7 +50,7 @@ class Batch:
 
     def count_written(self, size: int) -> int:
         """How many of the bytes that a commit wrote count as those of apps: none beside the system's."""
-        return 0 if any(job.app is None for job in self.jobs) else size
+        return 0 if None in [job.app for job in self.jobs] else size
 
     def fail(self, error: StoreUnavailable) -> None:
         self.appended.clear()
