@@ -138,6 +138,7 @@ TASK_TOPS: Final = frozenset(
         f"{ROOT}.cli.lazy",
         f"{ROOT}.core.running.attendant",
         f"{ROOT}.core.running.background",
+        f"{ROOT}.core.running.boundary",
         f"{ROOT}.core.running.membership",
         f"{ROOT}.core.running.spares",
         f"{ROOT}.core.running.supervisor",

@@ -19,6 +19,7 @@ from proofs.simulation.world import Memory, World
 
 TOP = Path("/simulated")
 KEPT = 3
+FIRST_WITH_FILES = 3
 
 
 class SimHomes(HomeFolders):
@@ -137,6 +138,15 @@ class SimSnapshots:
 
     async def record_turn(self, session: SessionRow, turn_index: int, live: LiveAgent | None) -> None:  # noqa: ARG002 - as the port has it
         await self._record(session.session_id, turn_index)
+
+    def has_files(self, session: SessionRow) -> bool:
+        return any(turn >= FIRST_WITH_FILES for turn in self._world.disk.trees.get(session.session_id, {}))
+
+    def record_empty(self, session: SessionRow, turn_index: int) -> bool:
+        if turn_index >= FIRST_WITH_FILES or self._world.strikes("no snapshot"):
+            return False
+        self._world.disk.trees.setdefault(session.session_id, {})[turn_index] = f"tree-{turn_index}"
+        return True
 
     async def tree_of(self, session: SessionRow, turn_index: int) -> str:
         tree = self._world.disk.trees.get(session.session_id, {}).get(turn_index)

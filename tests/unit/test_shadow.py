@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from clawdforge.drivers.folders import git_shadow as module
-from clawdforge.drivers.folders.git_shadow import EMPTY_TREE, NoSnapshot, Shadow
+from clawdforge.drivers.folders.git_shadow import NoSnapshot, Shadow
+from clawdforge.drivers.folders.recorded_turns import EMPTY_TREE, list_recorded
 from clawdforge.drivers.processes.helpers import Helpers
 from clawdforge.drivers.processes.walls import NO_WALLS, find_walls
 from tests.needs import needs
@@ -62,6 +63,44 @@ def test_an_empty_workspace_costs_no_git(tmp_path: Path, work: Path, helpers: He
     (work / "a").write_text("x")
     with pytest.raises(NoSnapshot, match="git"):
         shadow.record_turn(1)
+
+
+def test_turns_before_the_first_file_are_known_after_it_and_in_forks(
+    shadow: Shadow, tmp_path: Path, work: Path, helpers: Helpers
+) -> None:
+    for turn in (0, 1, 2):
+        assert shadow.record_turn(turn) == EMPTY_TREE
+    early, late = tmp_path / "early", tmp_path / "late"
+    shadow.copy_to(early, 1)
+    (work / "a").write_text("x")
+    tree = shadow.record_turn(3)
+    (work / "a").unlink()
+    assert shadow.record_turn(4) == EMPTY_TREE
+    shadow.copy_to(late, 3)
+    assert [shadow.find_turn(turn) for turn in range(6)] == [*[EMPTY_TREE] * 3, tree, EMPTY_TREE, None]
+    assert (list_recorded(early), list_recorded(late)) == ([0, 1], [0, 1, 2, 3])
+    assert Shadow(late, work, GIT or "git", helpers).find_turn(3) == tree
+    shadow.restore(tree)
+    shadow.restore(EMPTY_TREE)
+    assert list(work.iterdir()) == []
+
+
+def test_a_line_that_a_loss_of_power_cut_off_spoils_no_other(shadow: Shadow, tmp_path: Path) -> None:
+    shadow.record_turn(1)
+    with (tmp_path / "shadow" / "empty").open("ab") as file:
+        file.write(b"\n\0\0")
+    shadow.record_turn(2)
+    assert list_recorded(tmp_path / "shadow") == [1, 2]
+
+
+def test_the_list_of_turns_that_left_nothing_is_bounded(
+    shadow: Shadow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MAX_TURNS", 3)
+    monkeypatch.setattr(module, "PRUNE_EVERY", 4)
+    for turn in range(1, 9):
+        shadow.record_turn(turn)
+    assert list_recorded(tmp_path / "shadow") == [1, 6, 7, 8]
 
 
 def test_a_turn_takes_one_sandbox_and_one_more_where_files_have_changed(

@@ -191,3 +191,25 @@ async def test_where_others_are_about_a_place_rests_after_its_work(
         await snapshots.record_turn(row, number, None)
     assert len(rests) == SHARE + 1
     assert all(0 < secs <= MOST_REST_SECS for secs in rests)
+
+
+async def test_an_empty_workspace_is_recorded_beside_something_else(
+    snapshots: Snapshots, tmp_path: Path
+) -> None:
+    row = session_of("a", 1, tmp_path)
+    file = Path(row.cwd) / "file"
+    assert not snapshots.has_files(row)
+    assert not snapshots.record_empty(row, 1), "there is a file, which is not recorded yet"
+    file.unlink()
+    assert snapshots.record_empty(row, 2)
+    file.write_text("x")
+    await snapshots.record_turn(row, 3, None)
+    file.unlink()
+    assert snapshots.has_files(row)
+    assert not snapshots.record_empty(row, 4), "there were files, and what is ignored may still be there"
+    assert await snapshots.tree_of(row, 2) != await snapshots.tree_of(row, 3)
+    for missing in (1, 4):
+        with pytest.raises(Unsupported):
+            await snapshots.tree_of(row, missing)
+    gone = replace(row, session_id="gone", cwd=str(tmp_path / "gone"))
+    assert not snapshots.record_empty(gone, 1), "`record_turn` says why it cannot be"

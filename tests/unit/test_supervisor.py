@@ -215,14 +215,16 @@ async def test_an_agent_is_started_when_the_store_is_back(
     assert not away
 
 
+@pytest.mark.parametrize("has_files", [False, True])
 async def test_a_copy_that_fails_does_not_keep_the_queue_waiting(
-    parts: Parts, session_id: str, monkeypatch: pytest.MonkeyPatch
+    parts: Parts, session_id: str, monkeypatch: pytest.MonkeyPatch, has_files: bool
 ) -> None:
     async def fail(*_: object) -> None:
         raise RuntimeError("a fault in the copy")
 
     monkeypatch.setattr(HomeFolders, "copy_home", fail)
     monkeypatch.setattr(Snapshots, "record_turn", fail)
+    monkeypatch.setattr(Snapshots, "has_files", lambda *_: has_files)
     first = await submit(parts, session_id, "sleep 0.2\necho one")
     second = await submit(parts, session_id, "echo two")
     async with asyncio.timeout(30):

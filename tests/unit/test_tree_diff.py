@@ -11,7 +11,8 @@ import pytest
 from clawdforge.core.models.file_changes import FileChange
 from clawdforge.core.ports.trees import TreesUnread
 from clawdforge.drivers.folders import trees
-from clawdforge.drivers.folders.git_shadow import EMPTY_TREE, Shadow
+from clawdforge.drivers.folders.git_shadow import Shadow
+from clawdforge.drivers.folders.recorded_turns import EMPTY_TREE
 from clawdforge.drivers.folders.tree_diff import MAX_DIFF, MAX_FILES, find_pair, read_changes, read_diff
 from clawdforge.drivers.folders.trees import AT_ONCE, Trees
 from clawdforge.drivers.processes.helpers import Helpers

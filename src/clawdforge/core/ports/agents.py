@@ -1,6 +1,6 @@
 """What core asks of agents, their drivers, homes and workspaces. Implemented in `drivers`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from enum import StrEnum
 from pathlib import Path
@@ -109,11 +109,18 @@ class Homes(Protocol):
         ...
 
     async def copy_home(
-        self, session_id: str, turn_index: int, agent_session_id: str, live: LiveAgent | None, app: str = ""
+        self,
+        session_id: str,
+        turn_index: int,
+        agent_session_id: str,
+        live: LiveAgent | None,
+        app: str = "",
+        beside: Callable[[], None] | None = None,
     ) -> None:
         """Copy the home as it is after that turn. The number of copies is limited; the oldest are deleted.
 
-        Those of one app wait for each other, and not for long for those of others.
+        Those of one app wait for each other, and not for long for those of others. What is to be
+        done `beside` the same thread does before, with a few system calls.
         """
         ...
 
@@ -139,6 +146,17 @@ class Snapshots(Protocol):
         """Record the workspace as it is after that turn, where that is possible.
 
         The agent, if it lives, stands still meanwhile.
+        """
+        ...
+
+    def has_files(self, session: SessionRow) -> bool:
+        """Whether files of the workspace were recorded before, or may have been. A look at one name."""
+        ...
+
+    def record_empty(self, session: SessionRow, turn_index: int) -> bool:
+        """Record that it is empty after that turn, and was before. False: `record_turn` finds out what it is.
+
+        Blocks for a few system calls.
         """
         ...
 

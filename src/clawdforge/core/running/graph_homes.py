@@ -1,6 +1,6 @@
 """Homes of agents of which some keep their memory in a database, where the end of each turn is noted."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from clawdforge.core.models.agents import AgentSpec
@@ -24,10 +24,16 @@ class GraphHomes:
         return await self._homes.attach(session_id, files)
 
     async def copy_home(
-        self, session_id: str, turn_index: int, agent_session_id: str, live: LiveAgent | None, app: str = ""
+        self,
+        session_id: str,
+        turn_index: int,
+        agent_session_id: str,
+        live: LiveAgent | None,
+        app: str = "",
+        beside: Callable[[], None] | None = None,
     ) -> None:
         await self._threads.mark(session_id, turn_index, agent_session_id)
-        await self._homes.copy_home(session_id, turn_index, agent_session_id, live, app)
+        await self._homes.copy_home(session_id, turn_index, agent_session_id, live, app, beside)
 
     async def restore(self, session_id: str, turn_index: int) -> str | None:
         """A home of which this node has no copy is emptied: what lies in it is of another time."""

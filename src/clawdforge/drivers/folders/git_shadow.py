@@ -1,26 +1,35 @@
 """Records one workspace's files at turn boundaries in a separate git repository, never in its own `.git`.
 
 `refs/turns/N` names the tree after turn N (0: before the first), `refs/kept/<tree>` what an undo replaced,
-`refs/forked/begun` what a fork found when it was made.
+`refs/forked/begun` what a fork found when it was made. Turns that left an empty workspace, before there was
+anything to record, are in a list (`recorded_turns.py`).
 Files that git ignores are neither recorded nor touched. Nested repositories are left out.
 """
 
 import contextlib
 import os
-import re
 import shutil
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final
 
+from clawdforge.drivers.folders.recorded_turns import (
+    EMPTY_TREE,
+    TREE,
+    add_empty_turn,
+    find_tree,
+    list_recorded,
+    list_turns,
+    read_empty_turns,
+    read_tree_name,
+    write_empty_turns,
+)
 from clawdforge.drivers.folders.tree_removal import delete_tree
 from clawdforge.drivers.folders.tree_walk import open_below, open_folder, read_small_file
 from clawdforge.drivers.processes.helpers import Folder, HelperFailed, Helpers, hold_folder
 
-EMPTY_TREE: Final = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
-TREE: Final = re.compile(r"[0-9a-f]{40}")
 MAX_PATHS: Final = 50_000
 MAX_BYTES: Final = 1 << 30
 MAX_TURNS: Final = 200
@@ -72,23 +81,35 @@ class Shadow:
         self._app = app
 
     def has_turns(self) -> bool:
-        return (self._folder / "refs" / "turns").is_dir()
+        return bool(list_recorded(self._folder))
 
     def find_turn(self, turn_index: int) -> str | None:
         """The name of the tree that was recorded at the end of a turn."""
-        return read_tree_name(self._folder / "refs" / "turns" / str(turn_index))
+        return find_tree(self._folder, turn_index)
 
     def record_turn(self, turn_index: int, paused: AbstractContextManager[None] | None = None) -> str:
         """Record the workspace, inside the block in which its agent stands still."""
-        if not self._exists() and self._is_empty():
-            tree = EMPTY_TREE
-        else:
-            with paused or contextlib.nullcontext():
-                tree = self.write_tree()
+        if self.record_empty(turn_index):
+            return EMPTY_TREE
+        with paused or contextlib.nullcontext():
+            tree = self.write_tree()
         self._name_tree("turns", str(turn_index), tree)
         if turn_index % PRUNE_EVERY == 0:
             self._prune(is_thorough=turn_index % (PRUNE_EVERY * TIDY_EVERY) == 0)
         return tree
+
+    def record_empty(self, turn_index: int) -> bool:
+        """Record a workspace in which there never was anything, with a few system calls. False: there was."""
+        if self._exists() or not self._is_empty():
+            return False
+        try:
+            add_empty_turn(self._place, turn_index)
+        except FileNotFoundError:
+            write_empty_turns(self._folder, {turn_index})
+        if turn_index % PRUNE_EVERY == 0:
+            turns = read_empty_turns(self._folder)
+            write_empty_turns(self._folder, turns.difference(_beyond(turns)))
+        return True
 
     def note_missing(self, turn_index: int, why: str) -> None:
         """Keep why a turn was not recorded, for whoever wants to go back to it."""
@@ -145,7 +166,11 @@ class Shadow:
         """
         temporary = other.with_name(f".new-{other.name}")
         delete_tree(temporary)
-        shutil.copytree(self._folder / "refs", temporary / "refs")
+        temporary.mkdir(parents=True, mode=0o700)
+        if turns := read_empty_turns(self._folder):
+            write_empty_turns(temporary, (turn_index for turn_index in turns if turn_index <= through))
+        with contextlib.suppress(FileNotFoundError):
+            shutil.copytree(self._folder / "refs", temporary / "refs")
         if self._exists():
             shutil.copytree(self._folder / "objects", temporary / "objects", copy_function=os.link)
             for name in ("HEAD", "config", "index", "tree"):
@@ -160,7 +185,7 @@ class Shadow:
                     (temporary / kind / str(turn_index)).unlink()
         begun = read_tree_name(self._folder / "tree")
         if begun is not None:
-            (temporary / "refs" / "forked").mkdir(exist_ok=True, mode=0o700)
+            (temporary / "refs" / "forked").mkdir(parents=True, exist_ok=True, mode=0o700)
             (temporary / "refs" / "forked" / "begun").write_text(f"{begun}\n")
         temporary.rename(other)
 
@@ -271,27 +296,16 @@ class Shadow:
         }
 
 
-def read_tree_name(path: Path) -> str | None:
-    """The name of a tree that is written in a file; None without it."""
-    try:
-        name = path.read_text().strip()
-    except FileNotFoundError:
-        return None
-    return name if TREE.fullmatch(name) else None
-
-
-def list_turns(folder: Path) -> list[int]:
-    with contextlib.suppress(FileNotFoundError):
-        return sorted(int(path.name) for path in folder.iterdir() if path.name.isdigit())
-    return []
-
-
 def _remove_oldest(folder: Path) -> bool:
     """Keep the first and the newest turns of a folder; whether any went.
 
     By the first one, all that a session has changed can be told. A few at a time: the next prompt waits.
     """
-    gone = list_turns(folder)[1:-MAX_TURNS]
+    gone = _beyond(list_turns(folder))
     for turn_index in gone:
         (folder / str(turn_index)).unlink()
     return bool(gone)
+
+
+def _beyond(turns: Collection[int]) -> list[int]:
+    return sorted(turns)[1:-MAX_TURNS]

@@ -121,7 +121,13 @@ class HomeFolders:
             return await run_to_end(partial(self._attach, home, files))
 
     async def copy_home(
-        self, session_id: str, turn_index: int, agent_session_id: str, live: LiveAgent | None, app: str = ""
+        self,
+        session_id: str,
+        turn_index: int,
+        agent_session_id: str,
+        live: LiveAgent | None,
+        app: str = "",
+        beside: Callable[[], None] | None = None,
     ) -> None:
         """A home that cannot be copied never fails the turn: the copy is missing, and the log says why."""
         home = self._home(session_id)
@@ -133,6 +139,8 @@ class HomeFolders:
             stop = threading.Event()
 
             def take() -> Manifest:
+                if beside is not None:
+                    beside()
                 if live is not None and not self._moves_credentials(home):
                     taken = copies.take_beside(home, turn_index, agent_session_id, stop)
                     if taken is not None:

@@ -40,6 +40,7 @@ class Snapshots:
         """`turns` know whether others are about."""
         self._turns = turns or LoopTurns()
         self._folder = data_dir.resolve() / SHADOWS
+        self._place = str(self._folder)  # after every turn, and far faster
         self._helpers = helpers
         self._git = git or shutil.which("git")
         threads = ThreadPoolExecutor(THREADS, thread_name_prefix="snapshot")
@@ -57,6 +58,17 @@ class Snapshots:
         shadow = self._find_shadow(session)
         if shadow is not None:
             await self._record(session, shadow, turn_index, live)
+
+    def has_files(self, session: SessionRow) -> bool:
+        return not session.own_cwd or os.path.exists(f"{self._place}/{session.session_id}/HEAD")  # noqa: PTH110
+
+    def record_empty(self, session: SessionRow, turn_index: int) -> bool:
+        """Without the lock: nobody else writes the list that this adds to while the session's turn lasts."""
+        shadow = self._find_shadow(session)
+        try:
+            return shadow is None or shadow.record_empty(turn_index)
+        except (NoSnapshot, OSError):
+            return False
 
     async def _record(
         self, session: SessionRow, shadow: Shadow, turn_index: int, live: LiveAgent | None

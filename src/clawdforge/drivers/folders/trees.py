@@ -11,9 +11,9 @@ from typing import Final, TypeVar
 from clawdforge.core.models.file_changes import FileChanges, FileDiff
 from clawdforge.core.ports.trees import TreesUnread
 from clawdforge.core.running.fair_slots import FairSlots
-from clawdforge.drivers.folders.git_shadow import list_turns, read_tree_name
 from clawdforge.drivers.folders.home_lock import run_to_end
 from clawdforge.drivers.folders.homes import SHADOWS, check_id
+from clawdforge.drivers.folders.recorded_turns import find_tree, list_recorded, read_tree_name
 from clawdforge.drivers.folders.tree_diff import (
     COMPARE,
     MAX_DIFF,
@@ -42,12 +42,12 @@ class Trees:
         self._slots = FairSlots(AT_ONCE)
 
     async def find(self, session_id: str, turn_index: int) -> str | None:
-        return read_tree_name(self._place(session_id) / "refs" / "turns" / str(turn_index))
+        return find_tree(self._place(session_id), turn_index)
 
     async def find_oldest(self, session_id: str) -> tuple[int, str] | None:
-        turns = self._place(session_id) / "refs" / "turns"
-        for turn_index in list_turns(turns):
-            if tree := read_tree_name(turns / str(turn_index)):
+        place = self._place(session_id)
+        for turn_index in list_recorded(place):
+            if tree := find_tree(place, turn_index):
                 return turn_index, tree
         return None
 
