@@ -1,68 +1,76 @@
 """What folders take of the disk is measured as it is: holes, reserved space, several names, links."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from clawdforge.drivers.folders.sizes import SessionSizes, tree_bytes
+from clawdforge.drivers.folders.sizes import SessionSizes, own_tree_bytes, tree_bytes
 from clawdforge.drivers.folders.tree_walk import Limits
 from clawdforge.wire.disk import FILE_FORMS, DiskForm
 
 MIB = 1 << 20
+Measure = Callable[[Path], int]
+both = pytest.mark.parametrize("measure", [tree_bytes, own_tree_bytes])
 
 
 def taken(*paths: Path) -> int:
     return sum(path.lstat().st_blocks * 512 for path in paths)
 
 
-def test_a_tree_counts_with_all_that_is_in_it(tmp_path: Path) -> None:
+@both
+def test_a_tree_counts_with_all_that_is_in_it(tmp_path: Path, measure: Measure) -> None:
     (tmp_path / "a" / "b").mkdir(parents=True)
     (tmp_path / "a" / "one").write_bytes(os.urandom(MIB))
     (tmp_path / "a" / "b" / "two").write_bytes(os.urandom(3 * MIB))
-    assert tree_bytes(tmp_path) == taken(tmp_path, *tmp_path.rglob("*"))
-    assert tree_bytes(tmp_path) >= 4 * MIB
+    assert measure(tmp_path) == taken(tmp_path, *tmp_path.rglob("*"))
+    assert measure(tmp_path) >= 4 * MIB
 
 
-def test_there_may_be_no_tree(tmp_path: Path) -> None:
+@both
+def test_there_may_be_no_tree(tmp_path: Path, measure: Measure) -> None:
     (tmp_path / "file").write_text("x")
-    assert tree_bytes(tmp_path / "none") == 0
-    assert tree_bytes(tmp_path / "file") == 0
+    assert measure(tmp_path / "none") == 0
+    assert measure(tmp_path / "file") == 0
 
 
-def test_a_hole_is_no_space_and_reserved_space_is(tmp_path: Path) -> None:
-    before = tree_bytes(tmp_path)
+@both
+def test_a_hole_is_no_space_and_reserved_space_is(tmp_path: Path, measure: Measure) -> None:
+    before = measure(tmp_path)
     os.truncate(os.open(tmp_path / "hole", os.O_CREAT | os.O_WRONLY), 1 << 40)
-    assert tree_bytes(tmp_path) - before < MIB
+    assert measure(tmp_path) - before < MIB
     fd = os.open(tmp_path / "reserved", os.O_CREAT | os.O_WRONLY)
     try:
         os.posix_fallocate(fd, 0, 4 * MIB)
         os.truncate(fd, 4 * MIB)
     finally:
         os.close(fd)
-    assert tree_bytes(tmp_path) - before >= 4 * MIB
+    assert measure(tmp_path) - before >= 4 * MIB
 
 
-def test_a_file_with_several_names_counts_once(tmp_path: Path) -> None:
+@both
+def test_a_file_with_several_names_counts_once(tmp_path: Path, measure: Measure) -> None:
     (tmp_path / "one").write_bytes(os.urandom(MIB))
-    before = tree_bytes(tmp_path)
+    before = measure(tmp_path)
     for name in ("two", "three"):
         os.link(tmp_path / "one", tmp_path / name)
-    assert tree_bytes(tmp_path) - before < MIB
+    assert measure(tmp_path) - before < MIB
 
 
-def test_no_link_is_followed(tmp_path: Path) -> None:
+@both
+def test_no_link_is_followed(tmp_path: Path, measure: Measure) -> None:
     home, elsewhere = tmp_path / "home", tmp_path / "elsewhere"
     home.mkdir()
     elsewhere.mkdir()
     (elsewhere / "large").write_bytes(os.urandom(4 * MIB))
-    before = tree_bytes(home)
+    before = measure(home)
     (home / "link").symlink_to(elsewhere)
     (home / "file").symlink_to(elsewhere / "large")
     os.mkfifo(home / "pipe")
-    assert tree_bytes(home) - before < MIB
+    assert measure(home) - before < MIB
     (tmp_path / "itself").symlink_to(elsewhere)
-    assert tree_bytes(tmp_path / "itself") == 0
+    assert measure(tmp_path / "itself") == 0
 
 
 def test_a_tree_that_is_too_large_counts_for_what_was_seen(tmp_path: Path) -> None:

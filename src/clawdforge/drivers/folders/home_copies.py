@@ -118,7 +118,8 @@ class Copies:
         last = self._last
         if (last is None and self.turns()) or (last is not None and len(last.entries) > FEW_ENTRIES):
             return None
-        self._files.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if last is None:
+            self._files.mkdir(parents=True, exist_ok=True, mode=0o700)
         taken = Manifest(turn, agent_session_id, self._mark())
         look = SecondLook(FEW_ENTRIES if last is None else None)
         with suppress(Moved, NoCopy, OSError), ExitStack() as unfinished:  # `take` says whether that lasts
@@ -203,8 +204,10 @@ class Copies:
         temporary = f"{self._place}/{whole.turn}.tmp"
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
-            with os.fdopen(fd, "wb") as file:
-                file.write(whole.encode())
+            try:
+                _write_all(fd, whole.encode())
+            finally:
+                os.close(fd)
             os.rename(temporary, f"{self._place}/{whole.turn}.json")  # noqa: PTH104
         except OSError:  # such as of a full disk, on which it would stay
             os.unlink(temporary)  # noqa: PTH108
@@ -315,8 +318,7 @@ class Copies:
                 kept = Found(found.path, found.name, found.parent, info)
                 if info.st_size <= SMALL_BYTES:
                     content = os.read(source, info.st_size)
-                    if os.write(target, content) < len(content):
-                        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), name)
+                    _write_all(target, content)
                     return entry_of(kept, name, len(content), crc=zlib.crc32(content))
                 begin = find_beginning(old, source, info.st_size, self._kept_files)
                 fresh[name] = begin.crc
@@ -350,6 +352,11 @@ class Copies:
         finally:
             os.close(target)
         return True
+
+
+def _write_all(fd: int, content: bytes) -> None:
+    if os.write(fd, content) < len(content):  # of a regular file, this is a full disk
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def _refuse(path: str, why: str) -> NoReturn:

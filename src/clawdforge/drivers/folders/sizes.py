@@ -5,7 +5,9 @@ that reserves space for what it keeps from others. A file with several names cou
 """
 
 import asyncio
+import contextlib
 import os
+import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
@@ -34,8 +36,8 @@ class SessionSizes:
         own = check_id(session_id)
         return {
             DiskForm.HOMES: tree_bytes(self._data_dir / "homes" / own),
-            DiskForm.HOME_COPIES: tree_bytes(self._data_dir / "copies" / own),
-            DiskForm.SNAPSHOTS: tree_bytes(self._data_dir / SHADOWS / own),
+            DiskForm.HOME_COPIES: own_tree_bytes(self._data_dir / "copies" / own),
+            DiskForm.SNAPSHOTS: own_tree_bytes(self._data_dir / SHADOWS / own),
             DiskForm.WORKSPACES: (
                 0 if workspace is None else tree_bytes(self._data_dir / "workspaces" / check_id(workspace))
             ),
@@ -58,6 +60,36 @@ def tree_bytes(folder: Path, limits: Limits = LIMITS) -> int:
     except (FileNotFoundError, NotADirectoryError, TreeTooLarge):
         pass
     return total * BLOCK
+
+
+def own_tree_bytes(folder: Path) -> int:
+    """The same of a tree in which only the server writes: nobody swaps names there, so it is far quicker."""
+    try:
+        info = os.lstat(folder)
+    except FileNotFoundError:
+        return 0
+    if not stat.S_ISDIR(info.st_mode):
+        return 0
+    total, seen, folders = info.st_blocks, set[tuple[int, int]](), [str(folder)]
+    while folders:
+        with contextlib.suppress(FileNotFoundError), os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                total += _count(entry, seen, folders)
+    return total * BLOCK
+
+
+def _count(entry: os.DirEntry[str], seen: set[tuple[int, int]], folders: list[str]) -> int:
+    try:
+        info = entry.stat(follow_symlinks=False)
+    except FileNotFoundError:  # an old copy goes at any time
+        return 0
+    if stat.S_ISDIR(info.st_mode):
+        folders.append(entry.path)
+    elif info.st_nlink > 1:
+        if (info.st_dev, info.st_ino) in seen:
+            return 0
+        seen.add((info.st_dev, info.st_ino))
+    return info.st_blocks
 
 
 def _leave_out(path: str, why: str) -> None:

@@ -74,16 +74,21 @@ def walk_tree(
     try:
         walk.enter(os.dup(root), "", skipped)
         while walk.levels:
-            found = walk.find_next()
-            if found is None:
-                continue
-            if not found.is_folder:
-                yield found
-                continue
-            folder = walk.open_below(found)
-            if folder is not None:
-                yield found  # `enter` comes after it, so that a caller sees a folder even if it is too large
-                walk.enter(folder, f"{found.path}/", skipped)
+            level = walk.levels[-1]
+            for name in level.names:  # goes on where it was left
+                found = walk.look_at(name, level)
+                if found is None:
+                    continue
+                if not found.is_folder:
+                    yield found
+                    continue
+                folder = walk.open_below(found)
+                if folder is not None:
+                    yield found  # `enter` comes after it: a caller sees a folder even if it is too large
+                    walk.enter(folder, f"{found.path}/", skipped)
+                    break
+            else:
+                walk.leave()
     finally:
         walk.close()
 
@@ -115,16 +120,15 @@ class _Walk:
         if names is None:
             raise TreeTooLarge(f"it has more than {self._limits.entries} files and folders")
         self._listed += len(names)
-        kept = (name for name in names if prefix + name not in skipped) if skipped else iter(names)
-        self.levels[-1] = _Level(folder, prefix, kept)
+        kept = [name for name in names if prefix + name not in skipped] if skipped else names
+        self.levels[-1] = _Level(folder, prefix, iter(kept))
 
-    def find_next(self) -> Found | None:
-        """The next one in the innermost folder. None if it is not to be taken, or if the folder is done."""
-        level = self.levels[-1]
-        name = next(level.names, None)
-        if name is None:
-            os.close(self.levels.pop().folder)
-            return None
+    def leave(self) -> None:
+        """The innermost folder is done."""
+        os.close(self.levels.pop().folder)
+
+    def look_at(self, name: str, level: _Level) -> Found | None:
+        """What has this name in a folder. None if it is not to be taken."""
         if time.monotonic() > self._deadline:
             raise TreeTooLarge(f"it takes longer than {self._limits.seconds:g} s to read")
         path = level.prefix + name
@@ -138,7 +142,7 @@ class _Walk:
         kind = stat.S_IFMT(info.st_mode)
         if kind not in KEPT:
             return None
-        if why := self._refuse(kind, info):
+        if (kind == stat.S_IFDIR or info.st_nlink > 1) and (why := self._refuse(kind, info)):
             self._leave_out(path, why)
             return None
         return Found(path, name, level.folder, info)
@@ -166,7 +170,7 @@ class _Walk:
                 return "another file system is mounted there"
             deepest = self._limits.depth
             return f"it is more than {deepest} folders deep" if len(self.levels) > deepest else None
-        if info.st_nlink > 1 and info.st_uid != self._top.st_uid and not self._any_links:
+        if info.st_uid != self._top.st_uid and not self._any_links:
             # A link that an agent made to somebody else's file, which it may not even be able to read.
             return "it is a hard link to a file of another user"
         return None
