@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from clawdforge.drivers.folders import git_shadow as module
+from clawdforge.drivers.folders import recorded_turns
 from clawdforge.drivers.folders.git_shadow import NoSnapshot, Shadow
 from clawdforge.drivers.folders.recorded_turns import EMPTY_TREE, list_recorded
 from clawdforge.drivers.processes.helpers import Helpers
@@ -96,8 +97,8 @@ def test_a_line_that_a_loss_of_power_cut_off_spoils_no_other(shadow: Shadow, tmp
 def test_the_list_of_turns_that_left_nothing_is_bounded(
     shadow: Shadow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "MAX_TURNS", 3)
-    monkeypatch.setattr(module, "PRUNE_EVERY", 4)
+    monkeypatch.setattr(recorded_turns, "MAX_TURNS", 3)
+    monkeypatch.setattr(recorded_turns, "PRUNE_EVERY", 4)
     for turn in range(1, 9):
         shadow.record_turn(turn)
     assert list_recorded(tmp_path / "shadow") == [1, 6, 7, 8]
@@ -194,7 +195,7 @@ def test_it_is_bounded(shadow: Shadow, work: Path, monkeypatch: pytest.MonkeyPat
     with pytest.raises(NoSnapshot, match="bytes have changed"):
         shadow.record_turn(1)
     monkeypatch.setattr(module, "MAX_BYTES", 400)
-    monkeypatch.setattr(module, "MAX_TURNS", 3)
+    monkeypatch.setattr(recorded_turns, "MAX_TURNS", 3)
     monkeypatch.setattr(module, "PRUNE_EVERY", 1)
     monkeypatch.setattr(module, "TIDY_EVERY", 1)
     for turn in range(1, 9):

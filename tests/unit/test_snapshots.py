@@ -14,7 +14,7 @@ import pytest
 from clawdforge.core.models.rows import SessionRow
 from clawdforge.core.pacing.loop_turns import LoopTurns
 from clawdforge.core.ports import LiveAgent
-from clawdforge.drivers.folders import git_shadow
+from clawdforge.drivers.folders import git_shadow, recorded_turns
 from clawdforge.drivers.folders.git_shadow import Shadow
 from clawdforge.drivers.folders.snapshots import MOST_REST_SECS, SHARE, THREADS, Snapshots
 from clawdforge.drivers.processes import helpers
@@ -147,7 +147,7 @@ async def test_an_undo_says_why_there_are_no_files_to_go_back_to(
     await snapshots.branch(row, "a2", 9)
     other = Shadow(tmp_path / "data" / "shadows" / "a2", Path(row.cwd), "git", Helpers(None))
     assert "bytes have changed" in (other.find_missing(1) or "")
-    monkeypatch.setattr(git_shadow, "MAX_TURNS", 3)
+    monkeypatch.setattr(recorded_turns, "MAX_TURNS", 3)
     monkeypatch.setattr(git_shadow, "PRUNE_EVERY", 1)
     for turn in range(8, 20):
         other.note_missing(turn, "x" * 1000)

@@ -193,7 +193,7 @@ async def test_few_are_compared_at_a_time_and_apps_take_turns(
 async def test_the_first_tree_is_kept_and_a_fork_gets_none_of_later_turns(
     plain: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("clawdforge.drivers.folders.git_shadow.MAX_TURNS", 2)
+    monkeypatch.setattr("clawdforge.drivers.folders.recorded_turns.MAX_TURNS", 2)
     for turn in range(8):
         (plain.work / "a").write_text(f"{turn}\n")
         plain.shadow.record_turn(turn)

@@ -252,7 +252,7 @@ class LoopTurns:
             self._give_pass(crowd, now)
             self._left -= self._crowd.let_in(crowd, self._left)
         self._rests.count_pass()
-        if self._app is not None or had_crowd:
+        if self._app is not None:
             self._go_on(0.0)
         elif self._crowd or self._long or self._rests.is_counting():
             self._go_on(self._rests.next_end(now))

@@ -13,6 +13,10 @@ class Bell:
         self._has_rung = False
         self._listening: asyncio.Future[None] | None = None
 
+    @property
+    def has_rung(self) -> bool:
+        return self._has_rung
+
     def ring(self) -> None:
         self._has_rung = True
         self._wake()

@@ -237,7 +237,8 @@ class TurnRecorder:
         """Write what comes in until the turn is ended. The bell rings when the store stays down."""
         work, name = partial(self._write, patience), f"writer {self.session_id}"
         self._writing = WhenNeeded(work, self._has_to_write, bell.ring, name)
-        self._note_work()
+        if self._has_to_write():
+            self._note_work()
 
     def stop_writing(self) -> None:
         if self._writing is not None:

@@ -6,7 +6,7 @@ killed or crashes, the first may wait for it for ever, and the turn with it.
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Final
 
 from clawdforge.drivers.processes.process import AgentProcess
@@ -26,13 +26,13 @@ class WorkerWatch:
         self._silent_secs = silent_secs
         self._had_child = False
 
-    @contextmanager
-    def during_prompt(self) -> Iterator[None]:
+    def during_prompt(self) -> AbstractContextManager[None]:
         """In the block the connection is closed when the child is lost, which ends whatever waits there."""
-        if self._silent_secs is None:
-            yield
-            return
-        watching = asyncio.create_task(self._watch(self._silent_secs), name="worker watch")
+        return nullcontext() if self._silent_secs is None else self._watching(self._silent_secs)
+
+    @contextmanager
+    def _watching(self, silent_secs: float) -> Iterator[None]:
+        watching = asyncio.create_task(self._watch(silent_secs), name="worker watch")
         try:
             yield
         finally:

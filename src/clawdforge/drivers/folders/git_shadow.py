@@ -10,20 +10,24 @@ import contextlib
 import os
 import shutil
 import stat
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final
 
 from clawdforge.drivers.folders.recorded_turns import (
     EMPTY_TREE,
+    PRUNE_EVERY,
     TREE,
-    add_empty_turn,
     find_tree,
+    has_files,
+    is_empty,
     list_recorded,
     list_turns,
+    note_empty_turn,
     read_empty_turns,
     read_tree_name,
+    remove_oldest,
     write_empty_turns,
 )
 from clawdforge.drivers.folders.tree_removal import delete_tree
@@ -32,8 +36,6 @@ from clawdforge.drivers.processes.helpers import Folder, HelperFailed, Helpers, 
 
 MAX_PATHS: Final = 50_000
 MAX_BYTES: Final = 1 << 30
-MAX_TURNS: Final = 200
-PRUNE_EVERY: Final = 16  # turns: to count what there is takes longer than to record an empty workspace
 TIDY_EVERY: Final = 13  # times: git then looks through all that it has
 MAX_EXCLUDES: Final = 1 << 16
 MAX_REASON: Final = 300
@@ -89,7 +91,8 @@ class Shadow:
 
     def record_turn(self, turn_index: int, paused: AbstractContextManager[None] | None = None) -> str:
         """Record the workspace, inside the block in which its agent stands still."""
-        if self.record_empty(turn_index):
+        if not has_files(self._place) and self._is_empty():
+            note_empty_turn(self._place, turn_index)
             return EMPTY_TREE
         with paused or contextlib.nullcontext():
             tree = self.write_tree()
@@ -98,25 +101,12 @@ class Shadow:
             self._prune(is_thorough=turn_index % (PRUNE_EVERY * TIDY_EVERY) == 0)
         return tree
 
-    def record_empty(self, turn_index: int) -> bool:
-        """Record a workspace in which there never was anything, with a few system calls. False: there was."""
-        if self._exists() or not self._is_empty():
-            return False
-        try:
-            add_empty_turn(self._place, turn_index)
-        except FileNotFoundError:
-            write_empty_turns(self._folder, {turn_index})
-        if turn_index % PRUNE_EVERY == 0:
-            turns = read_empty_turns(self._folder)
-            write_empty_turns(self._folder, turns.difference(_beyond(turns)))
-        return True
-
     def note_missing(self, turn_index: int, why: str) -> None:
         """Keep why a turn was not recorded, for whoever wants to go back to it."""
         folder = self._folder / "missing"
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         (folder / str(turn_index)).write_text(why[:MAX_REASON])
-        _remove_oldest(folder)
+        remove_oldest(folder)
 
     def find_missing(self, turn_index: int) -> str | None:
         with contextlib.suppress(FileNotFoundError):
@@ -133,7 +123,7 @@ class Shadow:
         """Make the workspace equal to a tree. Repeating it after a crash gives the same result."""
         if not TREE.fullmatch(tree):
             raise NoSnapshot(f"{tree!r} is not the name of a tree")
-        if not self._exists():
+        if not has_files(self._place):
             if tree == EMPTY_TREE:
                 return
             raise NoSnapshot("nothing was recorded of this workspace")
@@ -142,7 +132,7 @@ class Shadow:
 
     def write_tree(self, *, durable: bool = False) -> str:
         """Store the present state as a tree and return its name. Cheap when nothing has changed since."""
-        if not self._exists():
+        if not has_files(self._place):
             if self._is_empty():
                 return EMPTY_TREE
             self._create()
@@ -171,7 +161,7 @@ class Shadow:
             write_empty_turns(temporary, (turn_index for turn_index in turns if turn_index <= through))
         with contextlib.suppress(FileNotFoundError):
             shutil.copytree(self._folder / "refs", temporary / "refs")
-        if self._exists():
+        if has_files(self._place):
             shutil.copytree(self._folder / "objects", temporary / "objects", copy_function=os.link)
             for name in ("HEAD", "config", "index", "tree"):
                 with contextlib.suppress(FileNotFoundError):
@@ -189,13 +179,9 @@ class Shadow:
             (temporary / "refs" / "forked" / "begun").write_text(f"{begun}\n")
         temporary.rename(other)
 
-    def _exists(self) -> bool:
-        return os.path.exists(f"{self._place}/HEAD")  # noqa: PTH110
-
     def _is_empty(self) -> bool:
         try:
-            with open_folder(self._workspace) as folder, os.scandir(folder) as entries:
-                return not any(entry.name != ".git" for entry in entries)
+            return is_empty(self._workspace)
         except OSError as error:
             raise NoSnapshot(f"the workspace cannot be read: {error.strerror}") from error
 
@@ -238,8 +224,8 @@ class Shadow:
         os.replace(temporary, f"{self._place}/refs/{kind}/{name}")  # noqa: PTH105
 
     def _prune(self, *, is_thorough: bool) -> None:
-        went = _remove_oldest(self._folder / "refs" / "turns")
-        if went and is_thorough and self._exists():
+        went = remove_oldest(self._folder / "refs" / "turns")
+        if went and is_thorough and has_files(self._place):
             self._git("gc", "--quiet", "--prune=now")
 
     def _git(
@@ -294,18 +280,3 @@ class Shadow:
             "GIT_TERMINAL_PROMPT": "0",
             "GIT_OPTIONAL_LOCKS": "1",
         }
-
-
-def _remove_oldest(folder: Path) -> bool:
-    """Keep the first and the newest turns of a folder; whether any went.
-
-    By the first one, all that a session has changed can be told. A few at a time: the next prompt waits.
-    """
-    gone = _beyond(list_turns(folder))
-    for turn_index in gone:
-        (folder / str(turn_index)).unlink()
-    return bool(gone)
-
-
-def _beyond(turns: Collection[int]) -> list[int]:
-    return sorted(turns)[1:-MAX_TURNS]

@@ -8,12 +8,16 @@ of power has left of the one before.
 import contextlib
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Final
 
+from clawdforge.drivers.folders.tree_walk import open_folder
+
 EMPTY_TREE: Final = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 TREE: Final = re.compile(r"[0-9a-f]{40}")
+MAX_TURNS: Final = 200
+PRUNE_EVERY: Final = 16  # turns: to count what there is takes longer than to record an empty workspace
 EMPTY_TURNS: Final = "empty"
 ADD: Final = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
 
@@ -29,8 +33,27 @@ def list_recorded(folder: Path) -> list[int]:
     return sorted({*list_turns(folder / "refs" / "turns"), *read_empty_turns(folder)})
 
 
-def add_empty_turn(place: str, turn_index: int) -> None:
-    """FileNotFoundError where no turn is in the list yet: `write_empty_turns` makes it."""
+def has_files(place: str) -> bool:
+    """Whether the workspace was ever other than empty at the end of a turn: then there is a repository."""
+    return os.path.exists(f"{place}/HEAD")  # noqa: PTH110 -- after every turn, and far faster
+
+
+def is_empty(workspace: str | Path) -> bool:
+    with open_folder(workspace) as folder, os.scandir(folder) as entries:
+        return all(entry.name == ".git" for entry in entries)
+
+
+def note_empty_turn(place: str, turn_index: int) -> None:
+    try:
+        _add_empty_turn(place, turn_index)
+    except FileNotFoundError:
+        write_empty_turns(Path(place), {turn_index})
+    if turn_index % PRUNE_EVERY == 0:
+        turns = read_empty_turns(Path(place))
+        write_empty_turns(Path(place), turns.difference(_beyond(turns)))
+
+
+def _add_empty_turn(place: str, turn_index: int) -> None:
     fd = os.open(f"{place}/{EMPTY_TURNS}", ADD)
     try:
         os.write(fd, b"\n%d\n" % turn_index)
@@ -67,3 +90,18 @@ def list_turns(folder: Path) -> list[int]:
     with contextlib.suppress(FileNotFoundError):
         return sorted(int(path.name) for path in folder.iterdir() if path.name.isdigit())
     return []
+
+
+def remove_oldest(folder: Path) -> bool:
+    """Keep the first and the newest turns of a folder; whether any went.
+
+    By the first one, all that a session has changed can be told. A few at a time: the next prompt waits.
+    """
+    gone = _beyond(list_turns(folder))
+    for turn_index in gone:
+        (folder / str(turn_index)).unlink()
+    return bool(gone)
+
+
+def _beyond(turns: Collection[int]) -> list[int]:
+    return sorted(turns)[1:-MAX_TURNS]

@@ -18,6 +18,7 @@ from clawdforge.drivers.folders.fair_threads import FairThreads
 from clawdforge.drivers.folders.git_shadow import NoSnapshot, Shadow
 from clawdforge.drivers.folders.homes import SHADOWS, check_id
 from clawdforge.drivers.folders.ownership import keeping_owner
+from clawdforge.drivers.folders.recorded_turns import has_files, is_empty, note_empty_turn
 from clawdforge.drivers.folders.tree_walk import TreeTooLarge
 from clawdforge.drivers.processes.helpers import Helpers
 from clawdforge.wire.errors import AgentStartFailed, Conflict, Unsupported
@@ -60,15 +61,20 @@ class Snapshots:
             await self._record(session, shadow, turn_index, live)
 
     def has_files(self, session: SessionRow) -> bool:
-        return not session.own_cwd or os.path.exists(f"{self._place}/{session.session_id}/HEAD")  # noqa: PTH110
+        return not session.own_cwd or has_files(f"{self._place}/{session.session_id}")
 
     def record_empty(self, session: SessionRow, turn_index: int) -> bool:
         """Without the lock: nobody else writes the list that this adds to while the session's turn lasts."""
-        shadow = self._find_shadow(session)
+        place = f"{self._place}/{session.session_id}"
+        if self._git is None:
+            return True  # as `record_turn` would: nothing can be recorded
         try:
-            return shadow is None or shadow.record_empty(turn_index)
-        except (NoSnapshot, OSError):
+            if has_files(place) or not is_empty(session.cwd):
+                return False
+            note_empty_turn(place, turn_index)
+        except OSError:
             return False
+        return True
 
     async def _record(
         self, session: SessionRow, shadow: Shadow, turn_index: int, live: LiveAgent | None
