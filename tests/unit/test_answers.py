@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from clawdforge.core.running.answers import Answers
 from tests.conformance.stores.samples import a_turn
 
@@ -63,3 +65,16 @@ async def test_where_nobody_here_knows_how_a_turn_ended_it_is_looked_up() -> Non
         answers.note_end("s", 1, None)
         async with asyncio.timeout(10):
             assert await telling is None
+
+
+async def test_an_answer_that_is_given_at_once_takes_no_timer(monkeypatch: pytest.MonkeyPatch) -> None:
+    timers: list[object] = []
+    monkeypatch.setattr(asyncio.get_running_loop(), "call_later", lambda *timer: timers.append(timer))
+    answers = Answers()
+    expected = answers.expect("s", 1)
+    expected.__enter__()
+    waiting = asyncio.create_task(answers.wait_until_given("s", 1, LONG))
+    await asyncio.sleep(0)
+    expected.__exit__(None, None, None)
+    await waiting
+    assert not timers

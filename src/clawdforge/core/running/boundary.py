@@ -25,7 +25,7 @@ class Boundary:
     async def keep(self, session: SessionRow, turn_index: int, agent: LiveAgent | None) -> None:
         """The agent's home is worth a copy even if the agent is ended meanwhile."""
         await self.answers.wait_until_given(session.session_id, turn_index, ANSWER_SECS)
-        await self._turns.enter(session.app_name)  # turns come in crowds too, and from queues without a request
+        await self._turns.enter(session.app_name)  # turns come in crowds too, from queues without a request
         if agent is None:
             await _try(session, self._snapshots.record_turn(session, turn_index, None))
         elif self._snapshots.has_files(session):

@@ -168,7 +168,9 @@ class Copies:
                         entries.append(self._keep_file(found, name, old, fresh))
         except TreeTooLarge as error:
             raise NoCopy(f"the home is too large: {error}") from error
-        return replace(taken, entries=tuple(self._add_checksums(entries, fresh)), fresh=fresh)
+        whole = tuple(self._add_checksums(entries, fresh))
+        size = sum([entry.last_size for entry in whole if entry.object in fresh])
+        return Manifest(taken.turn, taken.agent_session_id, taken.taken_at, whole, fresh, size)
 
     def _mark(self) -> int:
         """Note that there may be objects without a manifest; the time, by the file system's own clock."""

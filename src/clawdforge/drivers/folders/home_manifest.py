@@ -65,6 +65,7 @@ class Entry:
 
 FIELDS: Final = tuple(each.name for each in fields(Entry))
 READ_FIELDS: Final = attrgetter(*FIELDS)
+ENCODER: Final = json.JSONEncoder(separators=(",", ":"))
 OBJECT: Final = re.compile(r"[0-9a-f]{12}-[0-9]{1,9}")
 
 
@@ -81,15 +82,12 @@ class Manifest:
     entries: tuple[Entry, ...] = ()
     fresh: dict[str, int] = field(default_factory=dict)
     """The objects made for this copy, each with the checksum of what comes before it in its file."""
+    fresh_bytes: int = 0
+    """The size of these objects."""
 
     @property
     def objects(self) -> dict[str, int]:
         return {name: size for entry in self.entries if entry.kind == "f" for name, size in entry.parts}
-
-    @property
-    def fresh_bytes(self) -> int:
-        """The size of the objects made for this copy."""
-        return sum([entry.last_size for entry in self.entries if entry.object in self.fresh])
 
     def is_sound(self) -> bool:
         return all(entry.is_sound() for entry in self.entries)
@@ -97,9 +95,9 @@ class Manifest:
     def encode(self) -> bytes:
         entries = [{n: v for n, v in zip(FIELDS, READ_FIELDS(e), strict=True) if v} for e in self.entries]
         body = {"turn": self.turn, "agent_session_id": self.agent_session_id, "taken_at": self.taken_at}
-        body |= {"bytes": sum(self.objects.values()), "entries": entries}
-        text = json.dumps(body, separators=(",", ":"))
-        return f"{zlib.crc32(text.encode())}\n{text}\n".encode()
+        body |= {"bytes": sum([e.size for e in self.entries if e.kind == "f"]), "entries": entries}
+        text = ENCODER.encode(body).encode()
+        return b"%d\n%s\n" % (zlib.crc32(text), text)
 
 
 def is_racy(info: os.stat_result, at: int) -> bool:
