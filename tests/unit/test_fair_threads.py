@@ -90,7 +90,7 @@ async def test_what_a_server_computes_for_copies_is_on_the_account_of_their_app(
     monkeypatch.setattr(LoopTurns, "charge", lambda _, app, cpu: charged.append((app, cpu)))
     async with asyncio.timeout(60), open_parts(make_settings(tmp_path)) as parts:
         state = await parts.services.sessions.create(APP, CreateSession())
-        await say(parts, state.row.session_id, "echo 1")
+        await say(parts, state.row.session_id, "write a.txt 1")
         await parts.supervisor.stop(60)
         assert len(charged) >= 3, "the workspace before and after the turn, and the home"
         assert {app for app, _ in charged} == {APP}

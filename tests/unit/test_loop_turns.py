@@ -386,20 +386,3 @@ async def test_a_further_step_waits_only_where_its_app_rests(monkeypatch: pytest
     await turns.go_on("noisy")
     assert passed == ["a pass"]
     assert clock.now - begun == pytest.approx(MOST_REST_SECS)
-
-
-async def test_a_lone_step_takes_one_pass_of_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    passes: list[LoopTurns] = []
-    real = LoopTurns._pass
-
-    def count(turns: LoopTurns) -> None:
-        passes.append(turns)
-        real(turns)
-
-    monkeypatch.setattr(LoopTurns, "_pass", count)
-    turns = LoopTurns()
-    for number in range(1, 4):
-        await turns.enter("lone")
-        for _ in range(4):
-            await asyncio.sleep(0)
-        assert len(passes) == number
