@@ -3,7 +3,7 @@
 import pytest
 
 from clawdforge.http.connections.door import Door, DoorLimits, peer_of
-from clawdforge.http.connections.patience import GRACE_SECS, PROGRESS_BYTES, Patience, Phase
+from clawdforge.http.connections.patience import PROGRESS_BYTES, Patience, Phase
 
 LIMITS = DoorLimits(connections=4, per_peer=3)
 
@@ -96,7 +96,7 @@ def is_over(patience: Patience, now: float, unsent: int = 0, *, is_reading: bool
         (Phase.HEADERS, LIMITS.header_secs),
         (Phase.BODY, LIMITS.body_secs),
         (Phase.REST, LIMITS.body_secs),
-        (Phase.IDLE, LIMITS.idle_secs + GRACE_SECS),
+        (Phase.IDLE, LIMITS.idle_secs),
     ],
 )
 def test_each_wait_has_its_limit(phase: Phase, seconds: float) -> None:

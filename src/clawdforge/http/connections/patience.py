@@ -8,9 +8,6 @@ from clawdforge.http.connections.door import DoorLimits
 PROGRESS_BYTES: Final = 16 * 1024
 """A body has to bring so much in `body_secs`, or its end."""
 
-GRACE_SECS: Final = 2.0
-"""An idle connection is closed by uvicorn in time; only one that it has lost sight of is ours to close."""
-
 
 class Phase(Enum):
     """What the server waits for. In the last two of these it waits for nothing."""
@@ -54,4 +51,5 @@ class Patience:
             return waited > limits.header_secs
         if self.phase in (Phase.BODY, Phase.REST):
             return waited > limits.body_secs
-        return self.phase is Phase.IDLE and waited > limits.idle_secs + GRACE_SECS
+        is_idle = self.phase is Phase.IDLE and self._unsent == 0  # the last answer has its own time
+        return is_idle and waited > limits.idle_secs

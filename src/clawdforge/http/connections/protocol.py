@@ -1,30 +1,41 @@
 """uvicorn's protocol behind our door: its connections are counted, timed, and known to their requests."""
 
 import asyncio
-from typing import Any, Final
+from typing import Any, Final, cast
+from urllib.parse import unquote
 
 import httptools
+from starlette.types import Scope
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from clawdforge.http.connections.connection import KEY, Connection
 from clawdforge.http.connections.door import Door, DoorLimits, peer_of
-from clawdforge.http.connections.joined_head import JoinedHead
+from clawdforge.http.connections.exchange import Exchange
 from clawdforge.http.connections.patience import Patience, Phase
 from clawdforge.http.connections.tunnel import TunnelEnd
 from clawdforge.http.errors import whole_answer
+from clawdforge.http.head import KEY as HEAD
+from clawdforge.http.head import Head
 from clawdforge.wire.errors import ForgeAPIError, HeadersTooLarge, NotHttp, ServerBusy, TooSlow
 
 MAX_HEADER_BYTES: Final = 64 * 1024
 MAX_HEADERS: Final = 128
 RETRY_SECS: Final = 1
+FORWARDED: Final = frozenset({b"x-forwarded-for", b"x-forwarded-proto"})
 
 
 class ForgeProtocol(HttpToolsProtocol):
     """Tells its door what it waits for. What it has to refuse itself is answered like every failure."""
 
-    def __init__(self, *, door: Door, **given: Any) -> None:
+    cycle: Exchange | None  # type: ignore[assignment]  # the last one
+
+    def __init__(self, *, door: Door, behind_proxy: ProxyHeadersMiddleware, **given: Any) -> None:
+        """`behind_proxy` is the app as well, for requests that tell of a proxy."""
         super().__init__(**given)
         self._door = door
+        self._behind_proxy = behind_proxy
         self._header_bytes = 0
         self.peer: str | None = None
         self._end: TunnelEnd | None = None  # of the tunnel that it has become
@@ -59,10 +70,15 @@ class ForgeProtocol(HttpToolsProtocol):
             self.peer = peer_of(self.client[0] if self.client else "")
         self._has_room = self._door.admit(self)
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - as in asyncio
         self._door.leave(self)
         self._connection.lose()
-        super().connection_lost(exc)
+        self.connections.discard(self)
+        if self.cycle is not None:
+            self.cycle.disconnected = not self.cycle.response_complete
+            self.cycle.notice()
+        self.flow.resume_writing()
+        self.parser = None  # type: ignore[assignment]  # it holds this protocol
         if self._end is not None:
             self._end.lose()
 
@@ -87,7 +103,6 @@ class ForgeProtocol(HttpToolsProtocol):
 
     def _parse(self, data: bytes) -> None:
         """As uvicorn does it, which drops what came behind a request for an upgrade."""
-        self._unset_keepalive_if_required()
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserError as error:
@@ -106,35 +121,81 @@ class ForgeProtocol(HttpToolsProtocol):
         self._patience.enter(Phase.HEADERS, self.loop.time())
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        super().on_header(name, value)
-        if len(self.headers) > MAX_HEADERS:
+        headers = self.headers
+        headers.append((name.lower(), value))
+        if len(headers) > MAX_HEADERS:
             raise HeadersTooLarge  # the parser gives up, which ends in `send_400_response`
 
     def on_headers_complete(self) -> None:
-        before = self.cycle
-        super().on_headers_complete()
-        if self.cycle is not before and self.cycle.scope["method"] != "HEAD":  # nothing follows such a head
-            self.cycle.transport = JoinedHead(self.transport, self.loop)  # type: ignore[assignment]  # all it uses
+        head = self._read_head()
+        last, expected = self.cycle, head.first(b"expect")
+        self.cycle = Exchange(
+            self,
+            cast("Scope", self.scope),
+            keep_alive=self.scope["http_version"] != "1.0" and self.parser.should_keep_alive(),
+            expects_continue=expected is not None and expected.lower() == b"100-continue",
+        )
+        app = self.app if head.is_without(FORWARDED) else self._behind_proxy
+        if last is None or last.response_complete:
+            self._start_asgi_task(self.cycle, app)
+        else:
+            self.flow.pause_reading()
+            self.pipeline.appendleft((self.cycle, app))
         self._header_bytes = 0
         self._patience.enter(Phase.BODY, self.loop.time())
 
+    def _read_head(self) -> Head:
+        """Into the scope of the request."""
+        scope, url = self.scope, httptools.parse_url(self.url)
+        scope["method"] = self.parser.get_method().decode("ascii")
+        scope["http_version"] = self.parser.get_http_version()
+        path = url.path.decode("ascii")
+        scope["path"] = unquote(path) if "%" in path else path
+        scope["raw_path"] = url.path
+        scope["query_string"] = url.query or b""
+        head = scope[HEAD] = Head(self.headers)  # type: ignore[typeddict-unknown-key]  # one of ours
+        return head
+
+    def _start_asgi_task(self, cycle: Exchange, app: Any) -> None:  # type: ignore[override]
+        self.tasks.add(self.loop.create_task(self._run(cycle, app)))
+
+    async def _run(self, cycle: Exchange, app: Any) -> None:
+        """It leaves the list by itself: a callback of its task would take another pass of the loop."""
+        try:
+            await cycle.run_asgi(app)
+        finally:
+            self.tasks.discard(asyncio.current_task())
+
     def on_body(self, body: bytes) -> None:
-        super().on_body(body)
+        cycle = self.cycle
+        if cycle is not None and not cycle.response_complete:
+            cycle.body += body
+            if len(cycle.body) > HIGH_WATER_LIMIT:
+                self.flow.pause_reading()
+            cycle.notice()
         self._patience.receive(len(body))
 
     def on_message_complete(self) -> None:
-        super().on_message_complete()
+        cycle = self.cycle
+        if cycle is not None and not cycle.response_complete:
+            cycle.more_body = False
+            cycle.notice()
         done = self._patience.phase is Phase.REST
         self._patience.enter(Phase.IDLE if done else Phase.ANSWER, self.loop.time())
 
     def on_response_complete(self) -> None:
-        is_last = not self.pipeline
-        super().on_response_complete()
-        if is_last and self._patience.phase is Phase.ANSWER:
+        """The next request that has come already begins. Where none has, the door waits for one."""
+        self.server_state.total_requests += 1
+        if not self.transport.is_closing():
+            self.flow.resume_reading()
+            if self.pipeline:
+                self._start_asgi_task(*self.pipeline.pop())  # type: ignore[arg-type]  # one of ours
+                return
+        if self._patience.phase is Phase.ANSWER:
             self._patience.enter(Phase.IDLE, self.loop.time())
-        elif is_last and self._patience.phase is Phase.BODY:
+        elif self._patience.phase is Phase.BODY:
             self._patience.enter(Phase.REST, self.loop.time())
-        if is_last and self._behind is not None:  # there was no upgrade, so this is HTTP still
+        if self._behind is not None:  # there was no upgrade, so this is HTTP still
             behind, self._behind = self._behind, None
             if behind:
                 self.data_received(behind)

@@ -4,10 +4,10 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Iterator
-from functools import partial
 from typing import Final
 
 import uvicorn
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from clawdforge.http.connections.door import Door
 from clawdforge.http.connections.porch import Porch
@@ -27,9 +27,9 @@ class WebServer(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 asgi,
-                http=partial(ForgeProtocol, door=door),  # type: ignore[arg-type]  # it only has to make one
+                http=ForgeProtocol,
                 ws="none",  # a connection that became another protocol would never leave the door
-                timeout_keep_alive=door.limits.idle_secs,  # type: ignore[arg-type]  # a time for the event loop
+                proxy_headers=False,  # for the few requests that have any
                 log_config=None,
                 access_log=False,
                 lifespan="off",
@@ -37,6 +37,7 @@ class WebServer(uvicorn.Server):
                 timeout_graceful_shutdown=FAREWELL_SECS,
             )
         )
+        self._behind_proxy = ProxyHeadersMiddleware(asgi, self.config.forwarded_allow_ips)  # type: ignore[arg-type]
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -53,6 +54,10 @@ class WebServer(uvicorn.Server):
 
     def _make_protocol(self) -> asyncio.Protocol:
         """As uvicorn does it for servers of its own."""
-        return self.config.http_protocol_class(  # type: ignore[call-arg]
-            config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+        return ForgeProtocol(
+            door=self._door,
+            behind_proxy=self._behind_proxy,
+            config=self.config,
+            server_state=self.server_state,
+            app_state=self.lifespan.state,
         )
