@@ -144,11 +144,11 @@ BUGS = (
         (
             Change(
                 f"{SRC}/http/middleware.py",
-                '            refusal = self._guard.refusal(scope["headers"], scope["path"])\n',
+                '            refusal = self._guard.refusal(head_of(scope), scope["path"])\n',
                 '            routed = scope["path"].startswith(("/sessions", "/admin"))\n'
                 "            refusal = None\n"
                 "            if routed:\n"
-                '                refusal = self._guard.refusal(scope["headers"], scope["path"])\n',
+                '                refusal = self._guard.refusal(head_of(scope), scope["path"])\n',
             ),
         ),
     ),

@@ -4,7 +4,7 @@ import pytest
 from starlette.requests import Request
 from starlette.types import Message
 
-from clawdforge.http.requests.bodies import FREE_BYTES, OPEN_BYTES, BodyBudget, read_body
+from clawdforge.http.requests.bodies import FREE_BYTES, OPEN_BYTES, BodyBudget, limit_body, read_body
 from clawdforge.wire.errors import BodyTooLarge, LimitExceeded, ServerBusy
 
 
@@ -71,3 +71,23 @@ async def test_a_stranger_may_send_little(size: int, length: int | None, fits: b
         else:
             with pytest.raises(BodyTooLarge, match="4,096"):
                 await read_body(request(pieces, length), claim, no_turn, is_open=True)
+
+
+@pytest.mark.parametrize(
+    ("pieces", "length", "fits"),
+    [([b"12345", b"67890"], None, True), ([b"12345", b"678901"], None, False), ([b"1"], 11, False)],
+)
+async def test_a_body_is_counted_as_it_is_read(pieces: list[bytes], length: int | None, fits: bool) -> None:
+    receive = limit_body(request(pieces, length), 10, BodyTooLarge)
+
+    async def read() -> int:
+        size = 0
+        while (message := await receive())["more_body"]:
+            size += len(message["body"])
+        return size + len(message["body"])
+
+    if fits:
+        assert await read() == 10
+    else:
+        with pytest.raises(BodyTooLarge):
+            await read()

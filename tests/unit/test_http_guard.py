@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clawdforge.http.access.guard import Guard, split_authority
+from clawdforge.http.head import Head
 from clawdforge.wire.errors import HostRefused, OriginRefused
 
 GOOD_HOSTS = ("localhost:8800", "127.0.0.1:8800", "[::1]:8800", "forge.example:8800", "LocalHost:8800")
@@ -46,42 +47,42 @@ def guard(*allowed: str) -> Guard:
 
 @pytest.mark.parametrize(("host", "origin", "site"), list(product(GOOD_HOSTS, GOOD_ORIGINS, SITES)))
 def test_a_known_host_with_its_own_origin_is_served(host: str, origin: str | None, site: str | None) -> None:
-    assert guard().refusal(headers(host, origin, site)) is None
+    assert guard().refusal(Head(headers(host, origin, site))) is None
 
 
 @pytest.mark.parametrize(("host", "origin"), list(product(BAD_HOSTS, (None, "http://localhost:8800"))))
 def test_an_unknown_host_is_refused_whatever_the_origin(host: str, origin: str | None) -> None:
-    assert isinstance(guard().refusal(headers(host, origin)), HostRefused)
+    assert isinstance(guard().refusal(Head(headers(host, origin))), HostRefused)
 
 
 @pytest.mark.parametrize(("host", "origin"), list(product(GOOD_HOSTS, BAD_ORIGINS)))
 def test_a_foreign_origin_is_refused_another_port_included(host: str, origin: str) -> None:
-    assert isinstance(guard().refusal(headers(host, origin)), OriginRefused)
+    assert isinstance(guard().refusal(Head(headers(host, origin))), OriginRefused)
 
 
 @pytest.mark.parametrize("host", GOOD_HOSTS)
 def test_a_cross_site_fetch_is_refused(host: str) -> None:
-    assert isinstance(guard().refusal(headers(host, None, "cross-site")), OriginRefused)
+    assert isinstance(guard().refusal(Head(headers(host, None, "cross-site"))), OriginRefused)
 
 
 def test_no_host_and_two_hosts_are_refused() -> None:
-    assert isinstance(guard().refusal([]), HostRefused)
-    assert isinstance(guard().refusal(headers("localhost") * 2), HostRefused)
+    assert isinstance(guard().refusal(Head([])), HostRefused)
+    assert isinstance(guard().refusal(Head(headers("localhost") * 2)), HostRefused)
 
 
 def test_a_star_serves_any_host_but_still_no_foreign_origin() -> None:
-    assert guard("*").refusal(headers("any.example")) is None
-    assert guard("*").refusal(headers("any.example", "https://any.example")) is None
-    assert isinstance(guard("*").refusal(headers("any.example", "http://evil.example")), OriginRefused)
+    assert guard("*").refusal(Head(headers("any.example"))) is None
+    assert guard("*").refusal(Head(headers("any.example", "https://any.example"))) is None
+    assert isinstance(guard("*").refusal(Head(headers("any.example", "http://evil.example"))), OriginRefused)
 
 
 def test_behind_tls_the_default_port_may_be_named_or_not() -> None:
-    assert guard().refusal(headers("forge.example", "https://forge.example:443")) is None
-    assert guard().refusal(headers("forge.example:443", "https://forge.example")) is None
+    assert guard().refusal(Head(headers("forge.example", "https://forge.example:443"))) is None
+    assert guard().refusal(Head(headers("forge.example:443", "https://forge.example"))) is None
 
 
 def test_a_bind_address_of_version_six_is_served_in_brackets() -> None:
-    assert Guard("fd00::1", ()).refusal(headers("[fd00::1]:8800")) is None
+    assert Guard("fd00::1", ()).refusal(Head(headers("[fd00::1]:8800"))) is None
 
 
 @given(st.text(alphabet="abz019.:[]/@-%* ", max_size=30))
@@ -111,5 +112,5 @@ def test_a_link_elsewhere_may_lead_to_our_page_and_to_nothing_else(
 ) -> None:
     sent = [(b"host", b"localhost:8800"), (b"sec-fetch-site", b"cross-site"), (b"sec-fetch-mode", mode)]
     sent += [] if origin is None else [(b"origin", origin)]
-    refusal = Guard("127.0.0.1", ()).refusal(sent, path)
+    refusal = Guard("127.0.0.1", ()).refusal(Head(sent), path)
     assert (refusal is None) is is_let_in

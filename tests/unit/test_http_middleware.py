@@ -12,28 +12,21 @@ from clawdforge.core.pacing.loop_turns import LoopTurns
 from clawdforge.http.access.guard import Guard
 from clawdforge.http.connections.connection import KEY, Connection
 from clawdforge.http.connections.lanes import Lanes
-from clawdforge.http.middleware import BodyLimit, Envelope
-from clawdforge.wire.errors import BodyTooLarge
+from clawdforge.http.middleware import Envelope, make_ids
 
 START: Message = {"type": "http.response.start", "status": 200, "headers": []}
 
 
 class Exchange:
-    """One request to an ASGI object, with its body in pieces, and what came back."""
+    """One request to an ASGI object, and what came back."""
 
-    def __init__(self, *pieces: bytes, length: int | None = None) -> None:
-        self._pieces = list(pieces)
+    def __init__(self) -> None:
         self.sent: list[Message] = []
-        declared = [] if length is None else [(b"content-length", b"%d" % length)]
-        self.scope: Scope = {
-            "type": "http",
-            "method": "POST",
-            "path": "/x",
-            "headers": [(b"host", b"localhost"), *declared],
-        }
+        headers = [(b"host", b"localhost")]
+        self.scope: Scope = {"type": "http", "method": "POST", "path": "/x", "headers": headers}
 
     async def receive(self) -> Message:
-        return {"type": "http.request", "body": self._pieces.pop(0), "more_body": bool(self._pieces)}
+        return {"type": "http.request", "body": b"", "more_body": False}
 
     async def send(self, message: Message) -> None:
         self.sent.append(message)
@@ -76,27 +69,6 @@ async def test_an_answer_that_breaks_off_is_not_made_to_look_whole() -> None:
     assert [message.get("more_body") for message in exchange.sent] == [None, True]
 
 
-@pytest.mark.parametrize(
-    ("pieces", "length", "fits"),
-    [((b"12345", b"67890"), None, True), ((b"12345", b"678901"), None, False), ((b"1",), 11, False)],
-)
-async def test_a_body_is_counted_as_it_is_read(
-    pieces: tuple[bytes, ...], length: int | None, fits: bool
-) -> None:
-    async def read(_scope: Scope, receive: Receive, send: Send) -> None:
-        while (await receive())["more_body"]:
-            pass
-        await send(START)
-
-    exchange = Exchange(*pieces, length=length)
-    if fits:
-        await exchange.run(BodyLimit(read, 10, 10, ()))
-        assert exchange.sent == [START]
-    else:
-        with pytest.raises(BodyTooLarge):
-            await exchange.run(BodyLimit(read, 10, 10, ()))
-
-
 async def test_a_request_whose_caller_hung_up_while_it_waited_is_not_begun() -> None:
     async def begin(_scope: Scope, _receive: Receive, _send: Send) -> None:
         pytest.fail("nobody waits for it")
@@ -105,3 +77,24 @@ async def test_a_request_whose_caller_hung_up_while_it_waited_is_not_begun() -> 
     exchange.scope["state"] = {KEY: Mock(spec=Connection, is_unix=False, is_gone=True)}
     await exchange.run(envelope(begin))
     assert exchange.sent == []
+
+
+async def test_an_answer_keeps_its_own_word_over_the_usual_one() -> None:
+    async def page(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await send({**START, "headers": [(b"cache-control", b"no-cache"), (b"x-own", b"1")]})
+
+    exchange = Exchange()
+    exchange.scope["state"] = {"dialect": "hermes"}
+    await exchange.run(envelope(page))
+    headers = exchange.sent[0]["headers"]
+    assert [value for name, value in headers if name == b"cache-control"] == [b"no-cache"]
+    assert [value for name, value in headers if name == b"referrer-policy"] == [b"same-origin"]
+    assert {b"x-own", b"x-frame-options", b"x-content-type-options", b"x-request-id"} <= dict(headers).keys()
+    assert len(headers) == len(dict(headers))
+
+
+def test_no_two_requests_have_one_id() -> None:
+    ids = make_ids()
+    some = [next(ids) for _ in range(300)]
+    assert len(set(some)) == 300
+    assert {len(bytes.fromhex(one)) for one in some} == {8}

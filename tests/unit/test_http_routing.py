@@ -3,6 +3,7 @@
 import asyncio
 import json
 import threading
+from contextlib import ExitStack
 from types import SimpleNamespace
 from unittest.mock import Mock
 
@@ -17,11 +18,11 @@ from clawdforge.http.access.guard import Guard
 from clawdforge.http.app import join_routes
 from clawdforge.http.connections.lanes import Lanes
 from clawdforge.http.middleware import Envelope
+from clawdforge.http.requests.deadlines import Deadlines
 from clawdforge.http.requests.json_bodies import FEW_VALUES, MANY_VALUES, parse_body
 from clawdforge.http.requests.parameters import Taken
 from clawdforge.http.routers import Router
 from clawdforge.http.routing import AppRoute, OpenRoute, UntilSent, has_own_limit
-from clawdforge.http.settings import HttpSettings
 from clawdforge.wire.base import Reply
 from clawdforge.wire.errors import BodyTooLarge, InvalidJson, InvalidRequest
 from clawdforge.wire.turn import TurnRequest
@@ -174,12 +175,13 @@ async def test_what_lasts_until_the_answer_is_sent_lasts_that_long() -> None:
     order: list[str] = []
 
     async def answer(until_sent: UntilSent) -> Response:
-        until_sent.callback(order.append, "left")
+        stack = ExitStack()
+        stack.callback(order.append, "left")
+        until_sent.enter_context(stack)
         return Response(b"words")
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        settings = HttpSettings(stopping=asyncio.Event())
-        state = SimpleNamespace(planning=threading.Lock(), settings=settings)
+        state = SimpleNamespace(planning=threading.Lock(), deadlines=Deadlines(60))
         await route.handle({**scope, "app": SimpleNamespace(state=state)}, receive, send)
 
     async def receive() -> Message:

@@ -2,16 +2,22 @@
 
 import logging
 import time
+from typing import Final
 
 from starlette.types import Scope
 
 log = logging.getLogger(__name__)
 NO_ROUTE = "(no route)"
+STATUS: Final = "status"
+"""In the state of a request: that of its answer, once it has begun."""
 
 
-def log_request(scope: Scope, method: str, status: int | None, began: float) -> None:
-    """`status` is None when the client hung up before there was one."""
+def log_request(scope: Scope, method: str, began: float) -> None:
+    """Its status is None when the client hung up before there was one."""
+    if not log.isEnabledFor(logging.INFO):
+        return
     state = scope["state"]
+    status = state[STATUS]
     principal = state.get("principal")
     path = getattr(scope.get("route"), "path", NO_ROUTE)
     ms = round((time.perf_counter() - began) * 1000, 3)

@@ -3,31 +3,30 @@
 import asyncio
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 from typing import Final
 
 import orjson
-from starlette.datastructures import State
-from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 from starlette.routing import Router as AnyRouter
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from clawdforge.by_name import load
 from clawdforge.core.services.all import Services
 from clawdforge.http.access.guard import Guard
 from clawdforge.http.access.login import login_router
+from clawdforge.http.access_log import STATUS
 from clawdforge.http.connections.lanes import Lanes
 from clawdforge.http.dialects.deepagent import routers as deepagent
 from clawdforge.http.dialects.forge import routers as forge
 from clawdforge.http.dialects.hermes import routers as hermes
 from clawdforge.http.dialects.openai.chat_locks import ChatLocks
-from clawdforge.http.errors import HANDLERS
-from clawdforge.http.middleware import BodyLimit, Envelope
+from clawdforge.http.errors import EXPECTED, explain
+from clawdforge.http.middleware import Envelope
 from clawdforge.http.requests.bodies import BodyBudget
+from clawdforge.http.requests.deadlines import Deadlines
 from clawdforge.http.routers import Router
 from clawdforge.http.routing import OpenRoute
 from clawdforge.http.scopes import find_scope
@@ -56,22 +55,23 @@ class ForgeAPI:
 
     def __init__(self, version: str) -> None:
         self.version = version
-        self.state = State()
+        self.state = SimpleNamespace()
         self.router = AnyRouter(redirect_slashes=False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Failures are answered here, and bugs by the envelope around it."""
         scope["app"] = self
-        await self._stack(scope, receive, send)
+        try:
+            await self.router.middleware_stack(scope, receive, send)
+        except EXPECTED as error:
+            if scope["state"][STATUS] is not None:
+                raise RuntimeError("a request failed after its answer had begun") from error
+            await explain(Request(scope, receive, send), error)(scope, receive, send)
 
     def openapi(self) -> Json:
         """The description, which also says which routes need a token and how each can fail."""
         described: Json = load(DESCRIBE)(TITLE, self.version, self.state.table)
         return described
-
-    @cached_property
-    def _stack(self) -> ASGIApp:
-        """Failures are answered here, and bugs by the envelope around it."""
-        return ExceptionMiddleware(self.router.middleware_stack, handlers=HANDLERS)
 
 
 def build_asgi(services: Services, settings: HttpSettings, bodies: BodyBudget | None = None) -> Envelope:
@@ -81,6 +81,7 @@ def build_asgi(services: Services, settings: HttpSettings, bodies: BodyBudget | 
     asgi.state.settings = settings
     asgi.state.lanes = Lanes(services)
     asgi.state.bodies = bodies or BodyBudget(settings.max_bodies_bytes)
+    asgi.state.deadlines = Deadlines(settings.request_secs)
     asgi.state.planning = threading.Lock()
     asgi.state.page = find_page()
     asgi.state.chat_locks = ChatLocks()
@@ -97,10 +98,8 @@ def build_asgi(services: Services, settings: HttpSettings, bodies: BodyBudget | 
     routes = [*asgi.state.table, Route("/openapi.json", Description(asgi).tell)]
     asgi.router.routes += routes
     asgi.router.middleware_stack = Switchboard(asgi.router, routes)
-    forms = {route.path for route in asgi.state.table if not route.takes_json}
-    limited = BodyLimit(asgi, settings.max_body_bytes, settings.max_file_bytes, forms)
     guard = Guard(settings.bind_host, settings.allowed_hosts)
-    front = Envelope(limited, guard, asgi.state.lanes, settings.stopping)
+    front = Envelope(asgi, guard, asgi.state.lanes, settings.stopping)
     asgi.state.front = front
     return front
 

@@ -87,10 +87,8 @@ def _openai_error(error: ForgeAPIError, status: int) -> Json:
     return {"message": error.message, "type": kind, "param": None, "code": str(error.code)}
 
 
-async def on_forge_error(request: Request, error: Exception) -> Response:
+def on_forge_error(request: Request, error: ForgeAPIError) -> Response:
     """Handles a failure that a service or this layer raised."""
-    if not isinstance(error, ForgeAPIError):
-        raise TypeError(f"not one of our own errors: {error!r}") from error
     if error.code is ErrorCode.INTERNAL:
         line = {"request_id": request.state.request_id}
         log.error("request %s failed", request.state.request_id, exc_info=error, extra=line)
@@ -98,19 +96,19 @@ async def on_forge_error(request: Request, error: Exception) -> Response:
     return error_response(error, getattr(request.state, "dialect", "forge"))
 
 
-async def on_validation_error(request: Request, error: Exception) -> Response:
+def on_validation_error(request: Request, error: BadArguments) -> Response:
     """Explains in one line what pydantic found."""
-    problems = error.problems if isinstance(error, BadArguments) else ()
+    problems = error.problems
     missing = [str(problem["loc"][-1]) for problem in problems if problem["type"] == "missing"]
     if missing and getattr(request.state, "dialect", "") == "hermes":
         named = MissingParameter(f"Missing required field(s): {', '.join(missing)}")
-        return await on_forge_error(request, named)
-    return await on_forge_error(request, _explain(problems))
+        return on_forge_error(request, named)
+    return on_forge_error(request, _explain(problems))
 
 
-async def on_http_exception(request: Request, error: Exception) -> Response:
+def on_http_exception(request: Request, error: HTTPException) -> Response:
     """Handles what the router refuses: an unknown path, or a method that the path does not have."""
-    status = error.status_code if isinstance(error, HTTPException) else 500
+    status = error.status_code
     if status == 405:
         response = error_response(MethodNotAllowed())
         response.headers["Allow"] = ", ".join(sorted(_methods(request)))
@@ -138,13 +136,17 @@ def _explain(problems: Sequence[Any]) -> InvalidRequest:
     return InvalidRequest("; ".join(lines) or None)
 
 
-HANDLERS: Final[Mapping[int | type[Exception], Any]] = MappingProxyType(
-    {
-        ForgeAPIError: on_forge_error,
-        BadArguments: on_validation_error,
-        HTTPException: on_http_exception,
-    }
-)
+EXPECTED: Final = (ForgeAPIError, BadArguments, HTTPException)
+"""What is no bug of ours."""
+
+
+def explain(request: Request, error: ForgeAPIError | BadArguments | HTTPException) -> Response:
+    """The answer to a request that failed."""
+    if isinstance(error, BadArguments):
+        return on_validation_error(request, error)
+    if isinstance(error, HTTPException):
+        return on_http_exception(request, error)
+    return on_forge_error(request, error)
 
 
 def json_response(body: BaseModel | Json | list[Json], status: int = 200) -> Response:

@@ -3,7 +3,6 @@
 import asyncio
 import re
 from collections.abc import Awaitable, Callable
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Annotated, Any, ClassVar, Final, TypeAlias, TypeVar
@@ -19,15 +18,27 @@ from clawdforge.core.rules.traces import read_traceparent
 from clawdforge.core.services.all import Services
 from clawdforge.http.access.auth import require_admin, require_app, require_scope
 from clawdforge.http.access.binding import check_binding
-from clawdforge.http.access.share import LEAVING, enter_share
+from clawdforge.http.access.share import enter_share
 from clawdforge.http.connections.connection import note_known
+from clawdforge.http.head import head_of
+from clawdforge.http.leaving import KEY as LEAVING
+from clawdforge.http.leaving import Leaving
 from clawdforge.http.requests.arguments import Call
-from clawdforge.http.requests.bodies import BodyBudget, read_body
+from clawdforge.http.requests.bodies import BodyBudget, limit_body, read_body
+from clawdforge.http.requests.deadlines import Deadlines
 from clawdforge.http.requests.json_bodies import FEW_VALUES, MANY_VALUES, parse_body
 from clawdforge.http.requests.marks import Depends, Query
 from clawdforge.http.requests.models import build_taken
+from clawdforge.http.requests.multipart import FORM_BYTES
 from clawdforge.http.requests.parameters import Taken, find_taken
-from clawdforge.wire.errors import InvalidRequest, RequestTimedOut, UnsupportedMediaType
+from clawdforge.http.settings import HttpSettings
+from clawdforge.wire.errors import (
+    BodyTooLarge,
+    FileTooLarge,
+    ForgeAPIError,
+    InvalidRequest,
+    UnsupportedMediaType,
+)
 from clawdforge.wire.json_bounds import LARGE_BYTES
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
@@ -39,13 +50,16 @@ NAMED_PARAMETERS: Final = 5
 NAMED_CHARS: Final = 64
 
 
-class JsonRequest(Request):
-    """A request whose body has been read and parsed; an empty one counts as an empty object."""
+class RouteRequest(Request):
+    """A request that has come to its route."""
 
-    def __init__(self, request: Request, raw: bytes, value: Any) -> None:
-        super().__init__(request.scope, request.receive)
-        self._body = raw
-        self._json = value
+    def limit(self, most: int, refusal: type[ForgeAPIError]) -> None:
+        """How long its body may be."""
+        self._receive = limit_body(self, most, refusal)
+
+    def keep(self, raw: bytes, value: Any) -> None:
+        """Its body has been read and parsed; an empty one counts as an empty object."""
+        self._body, self._json = raw or b"{}", value
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +82,7 @@ def takes_many_values(endpoint: Endpoint) -> Endpoint:
 
 
 PARAMETER: Final = re.compile(r"{(\w+)(:\w+)?}")
-Handle: TypeAlias = Callable[[Request], Awaitable[Response]]
+Handle: TypeAlias = Callable[[RouteRequest], Awaitable[Response]]
 
 
 class OpenRoute(BaseRoute):
@@ -121,7 +135,9 @@ class OpenRoute(BaseRoute):
         handler: Handle | None = self.__dict__.get("handler")
         if handler is None:
             handler = await asyncio.to_thread(self._prepare, scope["app"])
-        response = await handler(Request(scope, receive, send))
+        scope.setdefault("state", {})["dialect"] = self.dialect
+        request = RouteRequest(scope, receive, send)
+        response = await handler(request)
         await response(scope, receive, send)
 
     def _prepare(self, app: Any) -> Handle:
@@ -134,66 +150,65 @@ class OpenRoute(BaseRoute):
         taken = self.plan()
         call = Call(self.endpoint, taken)
         has_body = taken.body is not None
-        credential, dialect, takes_json = self.credential, self.dialect, self.takes_json
-        path = self.path_format
+        credential, takes_json, path = self.credential, self.takes_json, self.path_format
+        takes_body = not self.methods.isdisjoint(BODY_METHODS)
         known = taken.list_queries() if self.refuses_unknown else None
 
         has_own_limit = getattr(self.endpoint, OWN_LIMIT, False)
         most_values = MANY_VALUES if getattr(self.endpoint, MANY, False) else FEW_VALUES
 
-        async def check_and_handle(request: Request) -> Response:
+        async def check_and_handle(request: RouteRequest) -> Response:
             """What is sent after this, as a stream, is no longer part of it."""
-            try:
-                async with asyncio.timeout(request.app.state.settings.request_secs) as limit:
-                    return await check_and_answer(request)
-            except TimeoutError:
-                if limit.expired():
-                    raise RequestTimedOut from None
-                raise
+            deadlines: Deadlines = request.scope["app"].state.deadlines
+            with deadlines():
+                return await check_and_answer(request)
 
-        async def check_and_answer(request: Request) -> Response:
-            request.state.dialect = dialect
-            if credential is not None:
-                await admit(request, credential, path)
+        async def check_and_answer(request: RouteRequest) -> Response:
+            app = "" if credential is None else (await admit(request, credential, path)).app
             if known is not None:
                 _check_parameters(request, known)
-            if takes_json and request.method in BODY_METHODS:
-                return await read_and_answer(request)
-            return await call(request)
+            if not takes_body:
+                return await call(request)
+            settings: HttpSettings = request.scope["app"].state.settings
+            if not takes_json:
+                request.limit(settings.max_file_bytes + FORM_BYTES, FileTooLarge)
+                return await call(request)
+            request.limit(settings.max_body_bytes, BodyTooLarge)
+            return await read_and_answer(request, app)
 
-        async def read_and_answer(request: Request) -> Response:
-            bodies: BodyBudget = request.app.state.bodies
-            app = "" if credential is None else request.state.principal.app
+        async def read_and_answer(request: RouteRequest, app: str) -> Response:
+            bodies: BodyBudget = request.scope["app"].state.bodies
+            services: Services = request.scope["app"].state.services
             with bodies.claim(app) as claim:
                 try:
-                    turn = partial(request.app.state.services.loop_turns.enter, app)
+                    turn = partial(services.loop_turns.enter, app)
                     raw = await read_body(request, claim, turn, is_open=credential is None)
                 except ClientDisconnect:
                     return Response()  # nobody is there to read it
                 _check_type(request, raw)
-                value = await _parse(request, app, raw, most_values) if has_body else {}
-                return await call(JsonRequest(request, raw or b"{}", value), value)
+                value = await _parse(services, app, raw, most_values) if has_body else {}
+                request.keep(raw, value)
+                return await call(request, value)
 
         return check_and_answer if has_own_limit else check_and_handle
 
 
 async def admit(request: Request, credential: Credential, path: str) -> Principal:
     """Who calls, if it may call this now. `path` is that of the route."""
-    found = await credential.check(request)
-    trace = read_traceparent(_find_traceparent(request))
-    principal = request.state.principal = replace(found, traceparent=trace) if trace else found
+    scope = request.scope
+    known = scope["app"].state
+    principal = await credential.check(request)
+    traces = head_of(scope).list(b"traceparent")  # two of them say nothing
+    trace = read_traceparent(traces[0].decode("latin-1")) if len(traces) == 1 else None
+    if trace is not None:
+        principal = replace(principal, traceparent=trace)
+    scope["state"]["principal"] = principal
     note_known(request)
-    request.app.state.lanes.remember(request.scope, principal.app)
-    require_scope(request, request.app.state.scopes.get((request.method, path)))
+    known.lanes.remember(scope, principal.app)
+    require_scope(request, known.scopes.get((scope["method"], path)))
     await enter_share(request)
     await check_binding(request, path)
     return principal
-
-
-def _find_traceparent(request: Request) -> str | None:
-    """The header, if there is one; two of them say nothing."""
-    found = request.headers.getlist("traceparent")
-    return found[0] if len(found) == 1 else None
 
 
 class AppRoute(OpenRoute):
@@ -221,43 +236,42 @@ def _check_parameters(request: Request, known: frozenset[str]) -> None:
         raise InvalidRequest(f"unknown parameter: {names}; this route {takes}")
 
 
-async def _parse(request: Request, app: str, raw: bytes, most_values: int) -> Any:
+async def _parse(services: Services, app: str, raw: bytes, most_values: int) -> Any:
     if len(raw) <= LARGE_BYTES:
         return parse_body(raw, most_values) if raw else {}
-    services: Services = request.app.state.services
     return await services.computing.run(app, partial(parse_body, raw, most_values))
 
 
 def _check_type(request: Request, raw: bytes) -> None:
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if raw and kind != "application/json":
+    kind = (head_of(request.scope).first(b"content-type") or b"").partition(b";")[0].strip().lower()
+    if raw and kind != b"application/json":
         raise UnsupportedMediaType
 
 
-async def _services(request: Request) -> Services:
-    services: Services = request.app.state.services
+def _services(request: Request) -> Services:
+    services: Services = request.scope["app"].state.services
     return services
 
 
-async def _app(request: Request) -> str:
-    principal: Principal = request.state.principal
+def _app(request: Request) -> str:
+    principal: Principal = request.scope["state"]["principal"]
     return principal.app
 
 
-async def _caller(request: Request) -> Principal:
-    principal: Principal = request.state.principal
+def _caller(request: Request) -> Principal:
+    principal: Principal = request.scope["state"]["principal"]
     return principal
 
 
-async def _until_sent(request: Request) -> ExitStack:
+def _until_sent(request: Request) -> Leaving:
     """What a handler puts into it is left when its answer has been sent."""
-    leaving: ExitStack = getattr(request.state, LEAVING)
+    leaving: Leaving = request.scope["state"][LEAVING]
     return leaving
 
 
 Core: TypeAlias = Annotated[Services, Depends(_services)]
 App: TypeAlias = Annotated[str, Depends(_app)]
 Caller: TypeAlias = Annotated[Principal, Depends(_caller)]
-UntilSent: TypeAlias = Annotated[ExitStack, Depends(_until_sent)]
+UntilSent: TypeAlias = Annotated[Leaving, Depends(_until_sent)]
 Limit: TypeAlias = Annotated[int, Query(ge=1, le=1000)]
 After: TypeAlias = Annotated[int, Query(ge=0, le=MAX_CURSOR)]

@@ -54,7 +54,8 @@ class Switchboard:
     def _list_candidates(self, path: str) -> list[OpenRoute | Route]:
         """The routes that may take this path, in their order. Paths of one outline share an answer."""
         parts = path.split("/", self._longest)
-        outline = tuple(part if part in self._words else ANY for part in parts)
+        words = self._words
+        outline = tuple([part if part in words else ANY for part in parts])
         found = self._found.get(outline)
         if found is None:
             found = [route for takes, route in self._routes if _may_take(takes, outline)]

@@ -1,7 +1,6 @@
 """What each app may have of the server at one time: the one place that counts it and refuses more."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Final
 
@@ -96,6 +95,23 @@ class _Account:
     readers: int = 0
 
 
+class Place:
+    """What one request takes of its app's share, until this is left."""
+
+    __slots__ = ("_account", "_readers", "_requests")
+
+    def __init__(self, account: _Account, *, requests: int, readers: int) -> None:
+        self._account, self._requests, self._readers = account, requests, readers
+
+    def __enter__(self) -> None:
+        self._account.open_requests += self._requests
+        self._account.readers += self._readers
+
+    def __exit__(self, *_: object) -> None:
+        self._account.open_requests -= self._requests
+        self._account.readers -= self._readers
+
+
 class ShareService:
     """Counts what is open in this process. `local`, the operator's own, has only limits that it is given."""
 
@@ -144,28 +160,19 @@ class ShareService:
         refusal = LimitExceeded(text, retry_after=1) if is_refused else None
         return Rate(quota, WINDOW_SECS, int(account.tokens), full_in, refusal)
 
-    @contextmanager
-    def open_request(self, app: str, *, is_reader: bool) -> Iterator[None]:
-        """One more open request until this is left; a stream is a reader as well."""
+    def open_request(self, app: str, *, is_reader: bool) -> "Place":
+        """One more open request until this is left; a stream is a reader as well. To be entered at once."""
         account = self._accounts[app]  # a request is counted before it is opened
         _check("open requests", account.open_requests, account.share.max_open_requests)
-        with self.open_reader(app) if is_reader else nullcontext():
-            account.open_requests += 1
-            try:
-                yield
-            finally:
-                account.open_requests -= 1
+        if is_reader:
+            _check("open event streams", account.readers, account.share.max_readers)
+        return Place(account, requests=1, readers=int(is_reader))
 
-    @contextmanager
-    def open_reader(self, app: str) -> Iterator[None]:
+    def open_reader(self, app: str) -> "Place":
         """A request that is open turns out to be a stream."""
         account = self._accounts[app]
         _check("open event streams", account.readers, account.share.max_readers)
-        account.readers += 1
-        try:
-            yield
-        finally:
-            account.readers -= 1
+        return Place(account, requests=0, readers=1)
 
     def allowed(self, row: AppRow | None, app: str) -> Allowed:
         """All limits of an app: its own, and those of the settings for the rest."""

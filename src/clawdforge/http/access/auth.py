@@ -16,6 +16,7 @@ from clawdforge.http.connections.connection import (
     is_on_unix_socket,
     may_be_agent,
 )
+from clawdforge.http.head import head_of
 from clawdforge.http.settings import HttpSettings
 from clawdforge.wire.errors import Forbidden, Unauthenticated
 from clawdforge.wire.scopes import Scope
@@ -32,8 +33,8 @@ async def authenticate(request: Request, *, for_operator: bool = False) -> Princ
 
     A browser may hold a cookie of an app and one of the operator; the one that the route is for counts.
     """
-    services: Services = request.app.state.services
-    credentials = request.headers.getlist("authorization")
+    services: Services = request.scope["app"].state.services
+    credentials = head_of(request.scope).list(b"authorization")
     if not credentials:
         login = _find_login(request, for_operator=for_operator)
         if login is not None and is_from_own_page(request):
@@ -47,7 +48,8 @@ async def authenticate(request: Request, *, for_operator: bool = False) -> Princ
             return Principal(app=LOCAL_APP, scopes=frozenset(Scope))
         if login is not None:
             raise Unauthenticated(NOT_OURS)
-    scheme, _, token = (credentials[0] if len(credentials) == 1 else "").partition(" ")
+    said = credentials[0].decode("latin-1") if len(credentials) == 1 else ""
+    scheme, _, token = said.partition(" ")
     token = token.strip()
     if scheme.lower() != "bearer" or not token:
         raise Unauthenticated
@@ -64,7 +66,7 @@ async def require_app(request: Request) -> Principal:
 
 def require_scope(request: Request, scope: Scope | None) -> None:
     """Refuse a caller whose token lacks a scope. No id has been looked at, so nothing is told by it."""
-    principal: Principal = request.state.principal
+    principal: Principal = request.scope["state"]["principal"]
     if scope is not None and scope not in principal.scopes:
         had = ", ".join(sorted(principal.scopes)) or "none"
         raise Forbidden(f"this needs a token with the scope {scope}; yours has {had}")

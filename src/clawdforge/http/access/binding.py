@@ -38,7 +38,7 @@ CHECKS: Final = frozenset({"POST /mcp"})
 
 async def check_binding(request: Request, path: str) -> None:
     """Refuse what a bound token may not do. A route that is not named here is closed to it."""
-    principal: Principal = request.state.principal
+    principal: Principal = request.scope["state"]["principal"]
     if principal.session_id is None:
         return
     route = f"{request.method} {path}"

@@ -1,15 +1,16 @@
 """Counts a request for its app before anything else is done for it, and tells in its headers what is left."""
 
-from contextlib import ExitStack
+from functools import lru_cache
 from typing import Final
 
-from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
-from starlette.types import Scope
 
 from clawdforge.core.models.principal import Principal
 from clawdforge.core.services.all import Services
 from clawdforge.core.services.shares import Rate
+from clawdforge.http.head import head_of
+from clawdforge.http.leaving import KEY as LEAVING
+from clawdforge.http.leaving import Leaving
 
 ALWAYS_STREAMS: Final = ("/stream", "/ag-ui", "/ui", "/acp")
 """How the paths of other dialects end that answer with a stream, or become one, whatever is accepted."""
@@ -19,14 +20,16 @@ BODY_SAYS: Final = "/v1/"
 """How the paths begin whose body says whether they stream: their handlers call `enter_as_reader`."""
 
 RATE: Final = "rate"
-LEAVING: Final = "leaving"
-"""In the state of a request: what is left of its app's rate, and what is to end when it has been answered."""
+"""In the state of a request: what is left of its app's rate."""
+
+STREAM: Final = "text/event-stream"
+MAX_POLICIES: Final = 100
 
 
 def wants_stream(request: Request) -> bool:
     """Whether the caller asks for server-sent events."""
-    kinds = (part.partition(";")[0].strip().lower() for part in request.headers.get("accept", "").split(","))
-    return "text/event-stream" in kinds
+    accepted = (head_of(request.scope).first(b"accept") or b"").decode("latin-1").lower()
+    return STREAM in accepted and STREAM in [part.partition(";")[0].strip() for part in accepted.split(",")]
 
 
 def opens_stream(request: Request) -> bool:
@@ -39,16 +42,16 @@ def opens_stream(request: Request) -> bool:
 
 async def enter_share(request: Request) -> None:
     """Raise LimitExceeded when its app has all it may have. The operator has no limit."""
-    principal: Principal = request.state.principal
+    state = request.scope["state"]
+    principal: Principal = state["principal"]
     if principal.admin:
         return
-    services: Services = request.app.state.services
+    services: Services = request.scope["app"].state.services
     shares = services.shares
-    rate = await shares.count_request(principal.app)
-    setattr(request.state, RATE, rate)
+    rate = state[RATE] = await shares.count_request(principal.app)
     if rate is not None and rate.refusal is not None:
         raise rate.refusal
-    leaving: ExitStack = getattr(request.state, LEAVING)
+    leaving: Leaving = state[LEAVING]
     leaving.enter_context(shares.open_request(principal.app, is_reader=opens_stream(request)))
 
 
@@ -58,18 +61,26 @@ def enter_as_reader(request: Request) -> None:
     if principal.admin:
         return
     services: Services = request.app.state.services
-    leaving: ExitStack = getattr(request.state, LEAVING)
+    leaving: Leaving = request.scope["state"][LEAVING]
     leaving.enter_context(services.shares.open_reader(principal.app))
 
 
-def tell_rate(scope: Scope, headers: MutableHeaders) -> None:
+class RateTold:
     """In the words of the IETF's draft on RateLimit headers.
 
     What is left is told once it is less than half: until then equal requests have equal answers, so that a
     foreign id cannot be told from an unknown one by any byte.
     """
-    rate: Rate | None = scope["state"].get(RATE)
-    if rate is not None:
-        headers["RateLimit-Policy"] = f'"requests";q={rate.quota};w={rate.window}'
+
+    def __init__(self) -> None:
+        self._policy = lru_cache(MAX_POLICIES)(_tell_policy)
+
+    def tell(self, rate: Rate) -> list[tuple[bytes, bytes]]:
+        found = [self._policy(rate.quota, rate.window)]
         if rate.refusal is not None or rate.left * 2 < rate.quota:
-            headers["RateLimit"] = f'"requests";r={rate.left};t={rate.full_in}'
+            found.append((b"ratelimit", f'"requests";r={rate.left};t={rate.full_in}'.encode()))
+        return found
+
+
+def _tell_policy(quota: int, window: int) -> tuple[bytes, bytes]:
+    return b"ratelimit-policy", f'"requests";q={quota};w={window}'.encode()

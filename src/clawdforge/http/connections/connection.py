@@ -171,7 +171,7 @@ async def _receive_nothing() -> Message:
 
 
 def _connection_of(request: Request) -> Connection | None:
-    found = getattr(request.state, KEY, None)
+    found = request.scope.get("state", {}).get(KEY)
     return found if isinstance(found, Connection) else None
 
 

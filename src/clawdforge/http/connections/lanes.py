@@ -7,7 +7,6 @@ says where to wait. All that is unknown waits in one line.
 
 import re
 from collections import OrderedDict
-from collections.abc import Iterable
 from typing import Final
 
 from starlette.types import Scope
@@ -15,6 +14,7 @@ from starlette.types import Scope
 from clawdforge.core.pacing.loop_turns import NOBODY
 from clawdforge.core.services.all import Services
 from clawdforge.http.connections.connection import KEY, Connection
+from clawdforge.http.head import Head, head_of
 
 MAX_KNOWN: Final = 10_000
 CREDENTIALS: Final = (b"authorization", b"cookie")
@@ -42,19 +42,19 @@ class Lanes:
         connection = scope.get("state", {}).get(KEY)
         if isinstance(connection, Connection) and connection.is_unix:
             return OPERATOR
-        return self._find(_credential_in(scope["headers"]))
+        return self._find(_credential_in(head_of(scope)))
 
     def find(self, head: bytes) -> str:
         """The lane of a request that begins so. It is not parsed: a mistake only costs a better place."""
         lines = HEAD_LINE.findall(head.partition(b"\r\n\r\n")[0])
-        return self._find(_credential_in([(name.lower(), value) for name, value in lines]))
+        return self._find(_credential_in(Head([(name.lower(), value) for name, value in lines])))
 
     def _find(self, credential: int | None) -> str:
         return STRANGERS if credential is None else self._apps.get(credential, STRANGERS)
 
     def remember(self, scope: Scope, app: str) -> None:
         """The credential of this request was good, and is this app's."""
-        found = _credential_in(scope["headers"])
+        found = _credential_in(head_of(scope))
         if found is None:
             return
         self._apps[found] = app
@@ -63,13 +63,13 @@ class Lanes:
             self._apps.popitem(last=False)
 
 
-def _credential_in(headers: Iterable[tuple[bytes, bytes]]) -> int | None:
+def _credential_in(head: Head) -> int | None:
     """What `authenticate` will look at: cookies only where there is no token.
 
     Whoever sends a good token with another cookie each time stays in its own line.
     """
     for kind in CREDENTIALS:
-        values = tuple(value for name, value in headers if name == kind)
+        values = head.list(kind)
         if values:
-            return hash(values)
+            return hash(tuple(values))
     return None

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 
+from clawdforge.http.head import head_of
 from clawdforge.http.requests.parameters import NEEDED, Need, Parameter, Taken
 from clawdforge.wire.base import Json
 
@@ -38,7 +39,8 @@ class Arguments:
     """Those of one function."""
 
     def __init__(self, taken: Taken) -> None:
-        self._needs = [(need, Arguments(need.takes)) for need in taken.needs]
+        self._known = [(need.name, need.find) for need in taken.needs if need.is_known]
+        self._needs = [(need, Arguments(need.takes)) for need in taken.needs if not need.is_known]
         self._request = taken.request
         self._ids = {one.name: one.alias for one in taken.path if one.is_any_text}
         self._path = [one for one in taken.path if not one.is_any_text]
@@ -53,6 +55,8 @@ class Arguments:
         """All of them by their names, and what is wrong with those that are missing."""
         values: dict[str, Any] = {}
         problems: list[Json] = []
+        for name, find in self._known:
+            values[name] = find(request)
         for need, arguments in self._needs:
             await _fill(need, arguments, request, body, values, problems)
         for name, alias in self._ids.items():
@@ -79,8 +83,8 @@ class Arguments:
             else:
                 values.update(self._without_query)
         if self._headers:
-            is_sent = any(name in self._header_names for name, _ in request.scope["headers"])
-            if self._without_headers is None or is_sent:
+            is_silent = head_of(request.scope).is_without(self._header_names)
+            if self._without_headers is None or not is_silent:
                 found.append((self._headers, request.headers))
             else:
                 values.update(self._without_headers)

@@ -1,13 +1,14 @@
 """Reads whole bodies into memory, within what one body may hold, one app, and all of them together."""
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
-from typing import Final
+from collections.abc import Awaitable, Callable
+from typing import Final, Self
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
+from starlette.types import Message, Receive
 
-from clawdforge.wire.errors import BodyTooLarge, LimitExceeded, ServerBusy
+from clawdforge.http.head import head_of
+from clawdforge.wire.errors import BodyTooLarge, ForgeAPIError, LimitExceeded, ServerBusy
 
 FREE_BYTES: Final = 64 * 1024
 """So much of each body is not counted: a small request never waits for room that large ones take."""
@@ -30,16 +31,14 @@ class BodyBudget:
     def held(self) -> int:
         return self._held.total()
 
-    @contextmanager
-    def claim(self, app: str) -> Iterator["Claim"]:
+    def claim(self, app: str) -> "Claim":
         """What a body takes of the budget until this is left."""
-        claim = Claim(self, app)
-        try:
-            yield claim
-        finally:
-            self._held[app] -= claim.counted
-            if not self._held[app]:
-                del self._held[app]
+        return Claim(self, app)
+
+    def give_back(self, app: str, size: int) -> None:
+        self._held[app] -= size
+        if not self._held[app]:
+            del self._held[app]
 
     def take(self, app: str, size: int) -> None:
         if self._held[app] + size > self._share:
@@ -63,14 +62,40 @@ class Claim:
         self._budget = budget
         self._app = app
         self._size = 0
-        self.counted = 0
+        self._counted = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._counted:
+            self._budget.give_back(self._app, self._counted)
 
     def add(self, size: int) -> None:
         self._size += size
-        more = max(0, self._size - FREE_BYTES) - self.counted
+        more = self._size - FREE_BYTES - self._counted
         if more > 0:
             self._budget.take(self._app, more)
-            self.counted += more
+            self._counted += more
+
+
+def limit_body(request: Request, most: int, refusal: type[ForgeAPIError]) -> Receive:
+    """Counts a body while it is read, whatever Content-Length says."""
+    receive, seen = request.receive, 0
+    declared = head_of(request.scope).first(b"content-length") or b"0"
+    is_too_large = declared.isdigit() and int(declared) > most
+
+    async def receive_counted() -> Message:
+        nonlocal seen
+        if is_too_large:
+            raise refusal
+        message = await receive()
+        seen += len(message.get("body", b""))
+        if seen > most:
+            raise refusal
+        return message
+
+    return receive_counted
 
 
 async def read_body(
@@ -80,9 +105,14 @@ async def read_body(
     pieces: list[bytes] = []
     size = 0
     if is_open:
-        declared = request.headers.get("content-length", "")
-        _check_open(int(declared) if declared.isdecimal() else 0)
-    async for piece in request.stream():
+        declared = head_of(request.scope).first(b"content-length") or b"0"
+        _check_open(int(declared) if declared.isdigit() else 0)
+    more = True
+    while more:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        piece, more = message.get("body", b""), message.get("more_body", False)
         size += len(piece)
         if is_open:
             _check_open(size)
@@ -90,7 +120,7 @@ async def read_body(
         pieces.append(piece)
         if piece and size > FREE_BYTES:
             await turn()
-    return b"".join(pieces)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
 def _check_open(size: int) -> None:

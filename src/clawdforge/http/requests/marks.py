@@ -6,7 +6,7 @@ The words are FastAPI's, which makes the description of the API from them (`desc
 without it until somebody asks for that: to import it takes a fifth of what a start may.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any, ClassVar, Literal, TypeAlias
 
 Place: TypeAlias = Literal["path", "query", "header", "body"]
@@ -39,7 +39,10 @@ class Body(Mark):
 
 
 class Depends:
-    """An argument that a function finds, which may take arguments as a handler does."""
+    """An argument that a function finds, which may take arguments as a handler does.
 
-    def __init__(self, find: Callable[..., Awaitable[Any]]) -> None:
+    One that only looks at the request, and waits for nothing, need be no coroutine.
+    """
+
+    def __init__(self, find: Callable[..., Any]) -> None:
         self.find = find

@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from enum import Enum
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
@@ -35,8 +35,14 @@ class Need(NamedTuple):
     """An argument that a function finds."""
 
     name: str
-    find: Callable[..., Awaitable[Any]]
+    find: Callable[..., Any]
     takes: "Taken"
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it takes nothing but the request, and waits for nothing."""
+        nothing = Taken([], [], [], None, [], self.takes.request)
+        return self.takes == nothing and not inspect.iscoroutinefunction(self.find)
 
 
 class Taken(NamedTuple):

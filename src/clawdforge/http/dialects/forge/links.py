@@ -45,7 +45,7 @@ class SharedRoute(OpenRoute):
     refuses_unknown = True
 
 
-async def _shared(request: Request) -> Shared:
+def _shared(request: Request) -> Shared:
     shared: Shared = request.state.shared
     return shared
 

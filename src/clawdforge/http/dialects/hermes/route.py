@@ -20,7 +20,7 @@ StreamId: TypeAlias = Annotated[str, Query(min_length=1, max_length=8192)]
 FEW_MESSAGES: Final = 200
 
 
-async def _is_page(request: Request) -> bool:
+def _is_page(request: Request) -> bool:
     prefix: str = request.app.state.settings.hermes_prefix
     return bool(prefix) and request.url.path.startswith(f"{prefix}/")
 

@@ -1,7 +1,6 @@
 """The routes of the OpenAI dialect: models, chat completions and responses."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
-from contextlib import ExitStack
 from functools import partial
 from typing import Final, Protocol, TypeAlias
 
@@ -136,7 +135,7 @@ async def _answer(
     request: Request,
     core: Services,
     app: str,
-    until_sent: ExitStack,
+    until_sent: UntilSent,
     submitted: SubmittedTurn,
     shape: Shape,
     *,
