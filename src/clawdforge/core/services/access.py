@@ -13,7 +13,9 @@ from clawdforge.core.ids import new_id, new_token
 from clawdforge.core.models.principal import Principal
 from clawdforge.core.models.rows import AppRow, TokenRow
 from clawdforge.core.ports import Store, SystemTx
+from clawdforge.core.services.known_tokens import KnownTokens
 from clawdforge.core.services.token_uses import TokenUses
+from clawdforge.core.unbroken import Unbroken
 from clawdforge.wire.admin import CreateOwnToken, CreateToken
 from clawdforge.wire.base import Micros
 from clawdforge.wire.errors import Forbidden, InvalidRequest, StoreUnavailable, TokenNotFound, Unauthenticated
@@ -30,7 +32,7 @@ def hash_token(token: str) -> bytes:
 
 
 class AccessService:
-    """Resolves credentials to principals. Nothing is cached, so a revoked token stops working at once."""
+    """Resolves credentials to principals. A revoked token stops working at once (`known_tokens.py`)."""
 
     def __init__(self, store: Store, clock: Clock, admin_token: str, callbacks: CallbackTokens) -> None:
         self._store = store
@@ -44,6 +46,8 @@ class AccessService:
         if store.peers is not None:
             store.peers.heed(self._hear)
         self.uses = TokenUses(store, clock)
+        self._known = KnownTokens(clock, is_alone=store.peers is None)
+        self._unbroken = Unbroken()
 
     async def authenticate(self, token: str) -> Principal:
         presented = hash_token(token)
@@ -52,8 +56,14 @@ class AccessService:
         agent = self._callbacks.read(token)
         if agent is not None:
             return await self._admit_agent(*agent)
-        row = await self._store.read_system(lambda view: view.token_by_hash(presented))
-        if row is None or not self._is_valid(row):
+        row = self._known.find(presented)
+        if row is None:
+            known_from = self._known.round
+            row = await self._store.read_system(lambda view: view.token_by_hash(presented))
+            if row is None:
+                raise Unauthenticated
+            self._known.keep(row, known_from)
+        if not self._is_valid(row):
             raise Unauthenticated
         return self._admit(row)
 
@@ -156,9 +166,14 @@ class AccessService:
         await self.revoke(token_id)
 
     async def revoke(self, token_id: str) -> None:
-        """Revoke a token for the next call and for every stream that it opened."""
+        """Revoke a token for the next call and for every stream that it opened, whoever waits for that."""
+        await self._unbroken.run(self._revoke(token_id))
+
+    async def _revoke(self, token_id: str) -> None:
         now = self._clock.now()
-        if not await self._store.write_system(lambda tx: tx.change_token(token_id, revoked_at=now)):
+        with self._known.changing():
+            is_there = await self._store.write_system(lambda tx: tx.change_token(token_id, revoked_at=now))
+        if not is_there:
             raise TokenNotFound
         self._end_streams(token_id)
 
