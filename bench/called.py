@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from bench.beside import PLENTY, SETTLED_SECS
-from bench.kit import ROOT, describe_here, new_session, server
+from bench.kit import describe_here, new_session, server
+from proofs.kit.server import ROOT
 
 WARM: Final = 20
 PAUSE_SECS: Final = 0.02

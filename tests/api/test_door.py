@@ -105,6 +105,16 @@ def test_headers_have_to_come_in_time(start: Callable[..., Server], sent: bytes)
     assert (status, body.get("code")) == ((408, "too_slow") if sent else (0, None))
 
 
+def test_a_connection_is_kept_for_the_next_request_and_not_for_ever(start: Callable[..., Server]) -> None:
+    request = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with connected(start(KEEP_ALIVE_SECS="1")) as end:
+        end.settimeout(20)
+        for _ in range(3):
+            end.sendall(request)
+            assert end.recv(1 << 16).startswith(b"HTTP/1.1 200")
+        assert end.recv(1) == b"", "nobody asks any more"
+
+
 def test_a_body_has_to_come_on(start: Callable[..., Server]) -> None:
     server = start(BODY_TIMEOUT_SECS="0.1")
     app = server.app()

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from clawdforge.core.clock import SECOND, Clock
+from clawdforge.core.clock import SECOND, SystemClock
 from clawdforge.core.models.rows import TokenRow
 from clawdforge.core.services.known_tokens import FRESH, MOST, KnownTokens
 
 ROW = TokenRow(token_id="t", app_name="a", hash=b"h", created_at=1)
 
 
-class Watch(Clock):
+class Watch(SystemClock):
     """A clock that goes when a test says so."""
 
     def __init__(self) -> None:

@@ -97,7 +97,7 @@ def build_asgi(services: Services, settings: HttpSettings, bodies: BodyBudget | 
     asgi.state.literal_paths = {route.path for route in asgi.state.table if not route.has_parameters}
     routes = [*asgi.state.table, Route("/openapi.json", Description(asgi).tell)]
     asgi.router.routes += routes
-    asgi.router.middleware_stack = Switchboard(asgi.router, routes)
+    asgi.router.middleware_stack = Switchboard(asgi.router, routes)  # type: ignore[assignment]  # it is awaited
     guard = Guard(settings.bind_host, settings.allowed_hosts)
     front = Envelope(asgi, guard, asgi.state.lanes, settings.stopping)
     asgi.state.front = front

@@ -4,11 +4,11 @@ Starlette asks them all. For a path that comes late in the order, or that is not
 the request cost.
 """
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Iterable
 from typing import Final
 
 from starlette.routing import Match, Route, Router
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from clawdforge.http.routing import OpenRoute
 
@@ -30,26 +30,27 @@ class Switchboard:
         self._longest = max(len(outline) for outline, _ in self._routes)
         self._found: dict[tuple[str, ...], list[OpenRoute | Route]] = {}
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         if scope["type"] != "http":
-            await self._router.app(scope, receive, send)
-            return
+            return self._router.app(scope, receive, send)
+        return self._find(scope)(scope, receive, send)
+
+    def _find(self, scope: Scope) -> ASGIApp:
+        """What takes this request, which is told what its path says."""
         scope["router"] = self._router
         other_method: tuple[OpenRoute | Route, Scope] | None = None
         for route in self._list_candidates(scope["path"]):
             match, more = route.matches(scope)
             if match is Match.FULL:
                 scope.update(more)
-                await route.handle(scope, receive, send)
-                return
+                return route.handle
             if match is Match.PARTIAL and other_method is None:
                 other_method = route, more
         if other_method is None:
-            await self._router.default(scope, receive, send)
-            return
+            return self._router.default
         route, more = other_method
         scope.update(more)
-        await route.handle(scope, receive, send)  # which says that this method is not allowed
+        return route.handle  # which says that this method is not allowed
 
     def _list_candidates(self, path: str) -> list[OpenRoute | Route]:
         """The routes that may take this path, in their order. Paths of one outline share an answer."""

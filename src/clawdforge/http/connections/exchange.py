@@ -89,12 +89,13 @@ class Exchange(RequestResponseCycle):
             await self.flow.drain()
         if self.disconnected:
             return
-        if not self.response_started:
-            self._begin(_need(message, START))
-        elif not self.response_complete:
-            self._go_on(_need(message, BODY))
+        kind = message["type"]
+        if kind == START and not self.response_started:
+            self._begin(message)
+        elif kind == BODY and self.response_started and not self.response_complete:
+            self._go_on(message)
         else:
-            raise RuntimeError(f"unexpected ASGI message {message['type']!r} after a whole answer")
+            raise RuntimeError(f"an answer cannot go on with {kind}")
 
     async def _listen(self) -> None:
         if self._listener is None:
@@ -149,7 +150,8 @@ class Exchange(RequestResponseCycle):
         if self._left:
             raise RuntimeError("an answer is shorter than it was to be")
         self.response_complete = True
-        self.notice()
+        if self._listener is not None:
+            self._listener.set()
         if not self.keep_alive:
             self._wire.close()
         self.on_response()
@@ -167,12 +169,6 @@ class Exchange(RequestResponseCycle):
     def _flush(self) -> None:
         if self._head is not None:
             self._write(b"")
-
-
-def _need(message: Message, kind: str) -> Message:
-    if message["type"] != kind:
-        raise RuntimeError(f"expected the ASGI message {kind!r}, not {message['type']!r}")
-    return message
 
 
 def _check(headers: list[tuple[bytes, bytes]]) -> None:

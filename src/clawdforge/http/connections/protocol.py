@@ -37,6 +37,7 @@ class ForgeProtocol(HttpToolsProtocol):
         self._door = door
         self._behind_proxy = behind_proxy
         self._header_bytes = 0
+        self._now = 0.0  # when what is being parsed came
         self.peer: str | None = None
         self._end: TunnelEnd | None = None  # of the tunnel that it has become
         self._behind: bytes | None = None  # what came after a request to become one, which is not answered
@@ -97,6 +98,7 @@ class ForgeProtocol(HttpToolsProtocol):
             return
         if self._patience.phase in (Phase.HEADERS, Phase.IDLE):
             self._header_bytes += len(data)
+        self._now = self.loop.time()
         self._parse(data)
         if self._patience.phase is Phase.HEADERS and self._header_bytes > MAX_HEADER_BYTES:
             self._refuse(HeadersTooLarge())
@@ -118,7 +120,7 @@ class ForgeProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self._patience.enter(Phase.HEADERS, self.loop.time())
+        self._patience.enter(Phase.HEADERS, self._now)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         headers = self.headers
@@ -142,7 +144,7 @@ class ForgeProtocol(HttpToolsProtocol):
             self.flow.pause_reading()
             self.pipeline.appendleft((self.cycle, app))
         self._header_bytes = 0
-        self._patience.enter(Phase.BODY, self.loop.time())
+        self._patience.enter(Phase.BODY, self._now)
 
     def _read_head(self) -> Head:
         """Into the scope of the request."""
@@ -181,7 +183,7 @@ class ForgeProtocol(HttpToolsProtocol):
             cycle.more_body = False
             cycle.notice()
         done = self._patience.phase is Phase.REST
-        self._patience.enter(Phase.IDLE if done else Phase.ANSWER, self.loop.time())
+        self._patience.enter(Phase.IDLE if done else Phase.ANSWER, self._now)
 
     def on_response_complete(self) -> None:
         """The next request that has come already begins. Where none has, the door waits for one."""

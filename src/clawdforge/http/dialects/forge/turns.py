@@ -13,7 +13,7 @@ from clawdforge.http.access.share import wants_stream
 from clawdforge.http.connections.connection import unless_gone
 from clawdforge.http.connections.waiting import closing
 from clawdforge.http.dialects.forge import shapes
-from clawdforge.http.errors import json_response
+from clawdforge.http.errors import JSON, JsonResponse, json_response
 from clawdforge.http.replies.piecewise import SLICE_BYTES, WHOLE_BYTES, Pause, shape
 from clawdforge.http.replies.sse import EventStream, find_start, turn_frames
 from clawdforge.http.requests.marks import Header, Path, Query
@@ -50,7 +50,6 @@ from clawdforge.wire.turn import (
 
 Key = Annotated[str | None, Header(alias="Idempotency-Key", max_length=255, pattern=r"^[\x21-\x7e]+$")]
 Index = Annotated[int, Path(le=MAX_CURSOR)]
-JSON = "application/json"
 FEW_EVENTS: Final = 32
 """An answer of no more, if they are short, is made at once; others a page at a time."""
 ENDING = b"]}"  # of the list of events, and of the answer
@@ -104,8 +103,7 @@ async def run_turn(
     raise_for(turn)
     opening, recent = shapes.turn_opening(turn), tail.find_turn(turn)
     if recent is not None and len(recent) <= FEW_EVENTS and _count_bytes(recent) <= LARGE_BYTES:
-        whole = (opening, shapes.join_events(recent, form), ENDING)
-        return Response(b"".join(whole), media_type=JSON)
+        return JsonResponse(b"".join((opening, shapes.join_events(recent, form), ENDING)))
     pages = _encode_pages(core.log.turn_pages(app, session_id, turn_index, form, recent), form)
     return await _make_reply(opening, pages, partial(core.loop_turns.slice, app))
 
@@ -222,7 +220,7 @@ async def _make_reply(opening: bytes, pieces: AsyncIterator[bytes], pause: Pause
         first.append(piece)
         if sum(map(len, first)) > WHOLE_BYTES:
             return StreamingResponse(_go_on(first, pieces, pause), media_type=JSON)
-    return Response(b"".join([*first, ENDING]), media_type=JSON)
+    return JsonResponse(b"".join([*first, ENDING]))
 
 
 async def _go_on(first: list[bytes], rest: AsyncIterator[bytes], pause: Pause) -> AsyncIterator[bytes]:
