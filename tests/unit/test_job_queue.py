@@ -3,10 +3,11 @@
 import asyncio
 import threading
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
-from clawdforge.stores.sqlite.job_queue import Job, JobQueue
+from clawdforge.stores.sqlite.job_queue import Job, JobQueue, tell
 
 
 @pytest.fixture
@@ -296,3 +297,19 @@ def test_the_bytes_of_a_transaction_are_those_of_whoever_computed_most(line: Lin
     line.put("noisy", "n1")
     line.put("quiet", "q1")
     assert [line.first(), line.more()] == ["q1", None]
+
+
+def test_a_listener_that_fails_keeps_nobody_from_being_told(loop: asyncio.AbstractEventLoop) -> None:
+    told: list[str] = []
+
+    def fail(name: str) -> None:
+        told.append(name)
+        raise ValueError(name)
+
+    calls = [partial(fail, "first"), partial(told.append, "second"), partial(fail, "third")]
+    job = Job("a", lambda _: None, loop.create_future())
+    job.result = 1
+    with pytest.raises(ValueError, match="third"):
+        tell([*calls, partial(told.append, "last")], [job])
+    assert told == ["first", "second", "third", "last"]
+    assert job.future.result() == 1
