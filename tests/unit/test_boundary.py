@@ -8,7 +8,7 @@ import pytest
 
 from clawdforge.core.models.rows import SessionRow
 from clawdforge.core.pacing.loop_turns import LoopTurns
-from clawdforge.core.ports import Homes, Snapshots
+from clawdforge.core.ports import Homes, LiveAgent, Snapshots
 from clawdforge.core.running.answers import Answers
 from clawdforge.core.running.boundary import Boundary
 
@@ -72,3 +72,45 @@ async def test_an_app_that_has_had_its_share_copies_nothing_until_it_has_rested(
     async with asyncio.timeout(WAIT_SECS):
         await copying
     assert noted.apps == ["quiet", "noisy"]
+
+
+class Lasting:
+    """Stands for homes, snapshots and the agent: the record of the workspace lasts longer than a cancel, as
+    work in a thread does."""
+
+    agent_session_id = "agent"
+
+    def __init__(self) -> None:
+        self.thread_ends = asyncio.Event()
+
+    def has_files(self, _: object) -> bool:
+        return True
+
+    async def copy_home(self, *_: object) -> None:
+        await asyncio.Event().wait()
+
+    async def record_turn(self, *_: object) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await self.thread_ends.wait()
+
+
+async def pass_often() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+async def test_a_cancel_leaves_no_copy_running() -> None:
+    """The worker is gone then, and whoever has waited for it works in the same folders."""
+    lasting = Lasting()
+    boundary = Boundary(Answers(), cast("Homes", lasting), cast("Snapshots", lasting), LoopTurns())
+    keeping = asyncio.create_task(boundary.keep(session_of("a", 1), 1, cast("LiveAgent", lasting)))
+    await pass_often()
+    keeping.cancel()
+    await pass_often()
+    assert not keeping.done(), "its thread still runs"
+    lasting.thread_ends.set()
+    async with asyncio.timeout(WAIT_SECS):
+        await asyncio.wait({keeping})
+    assert keeping.cancelled()

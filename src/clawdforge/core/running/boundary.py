@@ -31,7 +31,8 @@ class Boundary:
         elif self._snapshots.has_files(session):
             files = self._snapshots.record_turn(session, turn_index, agent)
             home = self._copy_home(session, turn_index, agent)
-            await asyncio.gather(_try(session, files), _try(session, home))
+            both = _try(session, files), _try(session, home)
+            await asyncio.gather(*both, return_exceptions=True)  # else a cancel leaves one of them running
         else:
             await self._keep_together(session, turn_index, agent)
 
