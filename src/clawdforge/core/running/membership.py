@@ -187,7 +187,7 @@ class Membership:
             await asyncio.get_running_loop().create_future()
         self._host, self._live_until = host, live_until or _tell_nobody
         self._looked_at = asyncio.get_running_loop().time()
-        self._tell_guard(self._beaten_at)  # before there are agents: this node may be stopped before it beats
+        self._tell_guard_of_beat()  # before there are agents: this node may be stopped before it beats
         listening = asyncio.create_task(self._listen_for_silence(host), name="the silence of the store")
         looking = asyncio.create_task(self._look_when_told(), name="looking at the nodes")
         taking = asyncio.create_task(_try(take_over, TAKING), name="taking over")
@@ -224,8 +224,12 @@ class Membership:
         self._note(nodes, is_on_duty=is_on_duty)
         if lives:
             self._beaten_at = began
-            self._tell_guard(max(began, self._looked_at) if self.is_alone else began)
+            self._tell_guard_of_beat()
         return lives
+
+    def _tell_guard_of_beat(self) -> None:
+        """Others may count from it; a node that is alone may have been slow since then."""
+        self._tell_guard(max(self._beaten_at, self._looked_at) if self.is_alone else self._beaten_at)
 
     def _tell_guard(self, seen_at: float) -> None:
         """It may have heard this too late, however soon before it was decided: then the agents are gone."""
@@ -308,7 +312,7 @@ class Membership:
         self._is_given_up = True
         host.give_up(CUT_OFF)
         await self.join(new_id())
-        self._tell_guard(self._beaten_at)  # it may still be ending agents, and is to spare those to come
+        self._tell_guard_of_beat()  # it may still be ending agents, and is to spare those to come
         self._has_given_up = self._is_given_up = False
 
     async def _listen_for_silence(self, host: Host) -> None:
