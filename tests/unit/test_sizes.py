@@ -73,11 +73,14 @@ def test_no_link_is_followed(tmp_path: Path, measure: Measure) -> None:
     assert measure(tmp_path / "itself") == 0
 
 
-def test_a_tree_that_is_too_large_counts_for_what_was_seen(tmp_path: Path) -> None:
+@pytest.mark.parametrize("measure", [tree_bytes, own_tree_bytes])
+def test_a_tree_that_is_too_large_counts_for_what_was_seen(
+    tmp_path: Path, measure: Callable[[Path, Limits], int]
+) -> None:
     for n in range(4):
         (tmp_path / f"f{n}").mkdir()
         (tmp_path / f"f{n}" / "file").write_bytes(os.urandom(MIB))
-    seen = tree_bytes(tmp_path, Limits(entries=6, depth=10, seconds=60))
+    seen = measure(tmp_path, Limits(entries=6, depth=10, seconds=60))
     assert 2 * MIB <= seen < tree_bytes(tmp_path)
 
 
