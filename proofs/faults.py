@@ -34,7 +34,8 @@ class Fault:
 
 
 STORE = ("forge.db", "forge.db-wal")
-TURNS = ("shadows/{}/.new-turns", *(f"copies/{{}}/{number}.tmp" for number in range(1, 9)))
+EMPTY = ("shadows/{}/empty", "shadows/{}/.new-empty")  # the agent of these sessions writes no files
+TURNS = (*EMPTY, *(f"copies/{{}}/{number}.tmp" for number in range(1, 9)))
 FAULTS = (
     Fault("fdatasync", "EIO", 6, STORE),
     Fault("pwrite64", "ENOSPC", 60, STORE),
