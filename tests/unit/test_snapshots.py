@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import shutil
 import threading
 from collections.abc import Iterator
@@ -213,3 +214,18 @@ async def test_an_empty_workspace_is_recorded_beside_something_else(
             await snapshots.tree_of(row, missing)
     gone = replace(row, session_id="gone", cwd=str(tmp_path / "gone"))
     assert not snapshots.record_empty(gone, 1), "`record_turn` says why it cannot be"
+
+
+async def test_what_a_loss_of_power_took_is_not_recorded_again_as_it_is_later(
+    snapshots: Snapshots, tmp_path: Path
+) -> None:
+    """An undo of the first turn would leave what that turn has made."""
+    row = session_of("a", 1, tmp_path)
+    file = Path(row.cwd) / "file"
+    file.unlink()
+    await snapshots.record_first(row)
+    os.truncate(tmp_path / "data" / "shadows" / row.session_id / "empty", 0)
+    file.write_text("of the first turn")
+    await snapshots.record_first(row)
+    with pytest.raises(Unsupported):
+        await snapshots.tree_of(row, 0)

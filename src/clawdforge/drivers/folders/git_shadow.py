@@ -21,8 +21,8 @@ from clawdforge.drivers.folders.recorded_turns import (
     TREE,
     find_tree,
     has_files,
+    has_recorded,
     is_empty,
-    list_recorded,
     list_turns,
     note_empty_turn,
     read_empty_turns,
@@ -83,7 +83,7 @@ class Shadow:
         self._app = app
 
     def has_turns(self) -> bool:
-        return bool(list_recorded(self._folder))
+        return has_recorded(self._folder)
 
     def find_turn(self, turn_index: int) -> str | None:
         """The name of the tree that was recorded at the end of a turn."""

@@ -33,6 +33,11 @@ def list_recorded(folder: Path) -> list[int]:
     return sorted({*list_turns(folder / "refs" / "turns"), *read_empty_turns(folder)})
 
 
+def has_recorded(folder: Path) -> bool:
+    """Whether the end of a turn was ever recorded: a loss of power may have taken what was."""
+    return (folder / EMPTY_TURNS).exists() or (folder / "refs" / "turns").is_dir()
+
+
 def has_files(place: str) -> bool:
     """Whether the workspace was ever other than empty at the end of a turn: then there is a repository."""
     return os.path.exists(f"{place}/HEAD")  # noqa: PTH110 -- after every turn, and far faster
