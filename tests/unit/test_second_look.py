@@ -3,18 +3,20 @@
 import contextlib
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
 from clawdforge.core import ports
-from clawdforge.drivers.folders import home_copies, second_look
+from clawdforge.drivers.folders import home_copies, second_look, tree_walk
 from clawdforge.drivers.folders.home_copies import FEW_ENTRIES, SMALL_BYTES, Copies
-from clawdforge.drivers.folders.home_manifest import Manifest
+from clawdforge.drivers.folders.home_manifest import RACY_NANOSECONDS, Manifest
 from clawdforge.drivers.folders.second_look import SecondLook
-from clawdforge.drivers.folders.tree_walk import open_file
+from clawdforge.drivers.folders.tree_walk import _list_names, open_file
 from tests.unit.contained import SESSION
 from tests.unit.homes_bench import AGENT, homes_on, kept, objects, tree
 
@@ -62,6 +64,7 @@ def write_in_the_middle(home: Path) -> None:
 
 LONG = 20 * SMALL_BYTES
 """More than is copied at once, and as much as the log of an agent soon is."""
+OLD = 2 * RACY_NANOSECONDS
 CHANGES: dict[str, Callable[[Path], object]] = {
     "written": write_again,
     "added": lambda home: (home / "zz").write_text("x"),
@@ -168,6 +171,45 @@ def test_times_that_are_too_coarse_do_not_hide_a_change(
     assert copies.take_beside(home, 2, "a", threading.Event()) is not None
     monkeypatch.setattr(SecondLook, "is_same", move_and_look)
     assert copies.take_beside(home, 3, "a", threading.Event()) is None
+
+
+@pytest.mark.parametrize("before_ns", [0, RACY_NANOSECONDS, RACY_NANOSECONDS + 1])
+def test_a_folder_is_listed_again_unless_its_time_is_clearly_older_than_the_copy(
+    copies: Copies, home: Path, monkeypatch: pytest.MonkeyPatch, before_ns: int
+) -> None:
+    """A change in the tick in which the copy began leaves the time that was seen before."""
+    look = SecondLook.is_same
+
+    def add_and_look(self: SecondLook, home: Path, copied: Manifest, skipped: frozenset[str]) -> bool:
+        (home / "deep" / "zz").write_text("x")
+        begun = replace(copied, taken_at=(home / "deep").stat().st_ctime_ns + before_ns)
+        return look(self, home, begun, skipped)
+
+    monkeypatch.setattr(second_look, "_marks", lambda _info: (0,))
+    monkeypatch.setattr(SecondLook, "is_same", add_and_look)
+    is_listed = copies.take_beside(home, 2, "a", threading.Event()) is None
+    assert is_listed is (before_ns <= RACY_NANOSECONDS)
+
+
+def test_only_a_folder_that_has_just_changed_is_listed_twice(
+    copies: Copies, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed: list[str] = []
+
+    def list_names(folder: int, most: int) -> list[str] | None:
+        listed.append(str(Path(f"/proc/self/fd/{folder}").readlink().relative_to(home)))
+        return _list_names(folder, most)
+
+    monkeypatch.setattr(tree_walk, "_list_names", list_names)
+    while time.time_ns() < max(path.stat().st_ctime_ns for path in (home, home / "deep")) + OLD:
+        time.sleep(0.01)
+    (home / "log").write_text("two")
+    assert copies.take_beside(home, 2, "a", threading.Event()) is not None
+    assert listed == [".", "deep"]
+    (home / "deep" / "new").write_text("x")
+    listed.clear()
+    assert copies.take_beside(home, 3, "a", threading.Event()) is not None
+    assert listed == [".", "deep", "deep"]
 
 
 @pytest.mark.parametrize("more", [0, 1])

@@ -148,6 +148,8 @@ class Copies:
         unfinished.callback(self._drop_objects, fresh)
         try:
             with open_folder(home) as root:
+                if look is not None:
+                    look.note_root(os.fstat(root))
                 for found in walk_tree(root, LIMITS, _refuse, skipped=self._excluded):
                     if stop.is_set():
                         raise NoCopy("the server is stopping")

@@ -3,6 +3,9 @@
 Each thing is looked at before and after. What has other times than before, has moved. Times are coarse, so of
 what changed just before the copy the contents are compared too: each was the same before the last was
 copied and after it, so that there was a moment in which the tree was as the copy has it.
+
+A folder in which a name has come or gone since the copy began has a time of that moment or later. So only a
+folder whose time is not clearly older is listed again; of any other, the names are those of the first look.
 """
 
 import os
@@ -26,13 +29,22 @@ class SecondLook:
     def __init__(self, most: int | None = None) -> None:
         """`most` is how many things may be copied only to see that they have moved, and not more than can be
         compared."""
+        self._root: tuple[int, ...] = ()
         self._first: list[tuple[int, ...]] = []
+        self._names: dict[str, list[str]] = {"": []}  # of what was found, by folder
         self._most = most
         self._bytes = 0
+
+    def note_root(self, info: os.stat_result) -> None:
+        """The first look at the folder itself, before it is listed."""
+        self._root = _marks(info)
 
     def note(self, found: Found) -> None:
         """The first look at something, in the order of the walk. Moved where there is too much."""
         self._first.append(_marks(found.info))
+        self._names[found.path.rpartition("/")[0]].append(found.name)
+        if found.is_folder:
+            self._names[found.path] = []
         self._bytes += 0 if found.is_folder else found.info.st_size
         if self._most is not None and (len(self._first) > self._most or self._bytes > MOST_BYTES):
             raise Moved("there is too much to look at it twice")
@@ -41,9 +53,16 @@ class SecondLook:
         """Whether the tree is still what was copied."""
         left = MOST_BYTES
         expected = iter(zip(self._first, copied.entries, strict=True))
+
+        def known(path: str, info: os.stat_result) -> list[str] | None:
+            """The marks of all folders but the root were compared just before."""
+            if is_racy(info, copied.taken_at) or not (path or _marks(info) == self._root):
+                return None
+            return self._names[path]
+
         try:
             with open_folder(home) as root:
-                for found in walk_tree(root, LIMITS, _refuse, skipped=skipped):
+                for found in walk_tree(root, LIMITS, _refuse, skipped=skipped, known=known):
                     marks, entry = next(expected, (None, None))
                     if entry is None or entry.path != found.path or marks != _marks(found.info):
                         return False

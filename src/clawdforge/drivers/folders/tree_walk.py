@@ -55,6 +55,10 @@ class Found(NamedTuple):
 LeaveOut = Callable[[str, str], None]
 """Is told the path of something that cannot be taken, and why."""
 
+KnownNames = Callable[[str, os.stat_result], Sequence[str] | None]
+"""Is asked before a folder is listed, with its path below the root, which itself is "", and how it was found:
+the names in it if they are known, without those that are skipped."""
+
 
 def walk_tree(
     root: int,
@@ -63,6 +67,7 @@ def walk_tree(
     *,
     skipped: Collection[str] = (),
     any_links: bool = False,
+    known: KnownNames = lambda _path, _info: None,
 ) -> Iterator[Found]:
     """Everything below a folder, each folder before what is in it. Raises TreeTooLarge.
 
@@ -72,7 +77,7 @@ def walk_tree(
     """
     walk = _Walk(root, limits, leave_out, any_links=any_links)
     try:
-        walk.enter(os.dup(root), "", skipped)
+        walk.enter(root, "", known("", walk.top), skipped)
         while walk.levels:
             level = walk.levels[-1]
             for name in level.names:  # goes on where it was left
@@ -85,7 +90,7 @@ def walk_tree(
                 folder = walk.open_below(found)
                 if folder is not None:
                     yield found  # `enter` comes after it: a caller sees a folder even if it is too large
-                    walk.enter(folder, f"{found.path}/", skipped)
+                    walk.enter(folder, f"{found.path}/", known(found.path, found.info), skipped)
                     break
             else:
                 walk.leave()
@@ -100,22 +105,29 @@ class _Level(NamedTuple):
 
 
 class _Walk:
-    """One walk: the folders between the root and where it is, all open."""
+    """One walk: the folders between the root and where it is, all open. The root stays its caller's."""
 
     def __init__(self, root: int, limits: Limits, leave_out: LeaveOut, *, any_links: bool) -> None:
         self._any_links = any_links
         self.levels: list[_Level] = []
-        self._top = os.fstat(root)
+        self.top = os.fstat(root)
         self._limits = limits
         self._leave_out = leave_out
         self._listed = 0
         self._deadline = time.monotonic() + limits.seconds
         self._pending: int | None = None
 
-    def enter(self, folder: int, prefix: str, skipped: Collection[str] = ()) -> None:
-        """List a folder, and look at what is in it next. The descriptor is closed when that is done."""
+    def enter(
+        self, folder: int, prefix: str, known: Sequence[str] | None, skipped: Collection[str] = ()
+    ) -> None:
+        """List a folder, unless its names are known, and look at what is in it next.
+
+        The descriptor is closed when that is done.
+        """
         self._pending = None
-        self.levels.append(_Level(folder, prefix, iter(())))
+        self.levels.append(_Level(folder, prefix, iter(known or ())))
+        if known is not None:
+            return
         names = _list_names(folder, self._limits.entries - self._listed)
         if names is None:
             raise TreeTooLarge(f"it has more than {self._limits.entries} files and folders")
@@ -125,7 +137,9 @@ class _Walk:
 
     def leave(self) -> None:
         """The innermost folder is done."""
-        os.close(self.levels.pop().folder)
+        folder = self.levels.pop().folder
+        if self.levels:
+            os.close(folder)
 
     def look_at(self, name: str, level: _Level) -> Found | None:
         """What has this name in a folder. None if it is not to be taken."""
@@ -157,7 +171,7 @@ class _Walk:
         return self._pending
 
     def close(self) -> None:
-        for level in self.levels:
+        for level in self.levels[1:]:
             os.close(level.folder)
         if self._pending is not None:
             os.close(self._pending)
@@ -166,11 +180,11 @@ class _Walk:
         """Why something is not taken, though it could be read."""
         if kind == stat.S_IFDIR:
             # Not asked of files: in an overlay they may come from another device than their folder.
-            if info.st_dev != self._top.st_dev:
+            if info.st_dev != self.top.st_dev:
                 return "another file system is mounted there"
             deepest = self._limits.depth
             return f"it is more than {deepest} folders deep" if len(self.levels) > deepest else None
-        if info.st_uid != self._top.st_uid and not self._any_links:
+        if info.st_uid != self.top.st_uid and not self._any_links:
             # A link that an agent made to somebody else's file, which it may not even be able to read.
             return "it is a hard link to a file of another user"
         return None
