@@ -1,6 +1,7 @@
 """Copies of homes that power took a part of, that a stranger has written, or for which there was no room."""
 
 import json
+import os
 import resource
 import threading
 import time
@@ -8,9 +9,11 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from clawdforge.drivers.folders import home_copies
 from clawdforge.drivers.folders.home_copies import Copies
 from clawdforge.drivers.folders.home_manifest import RACY_NANOSECONDS, Manifest, decode_objects
 
@@ -142,6 +145,87 @@ def test_a_manifest_for_which_there_was_no_room_does_not_stay(home: Path, tmp_pa
     with limit(resource.RLIMIT_FSIZE, 4096), pytest.raises(OSError):
         take(copies, home, 1)
     assert sorted(path.name for path in (tmp_path / "copies").iterdir()) == ["files", "unsettled"]
+
+
+def test_another_copy_of_a_turn_for_which_there_is_no_room_leaves_the_one_before(
+    home: Path, tmp_path: Path
+) -> None:
+    copies = copies_on(tmp_path)
+    take(copies, home, 1)
+    before = (tmp_path / "copies" / "1.json").read_bytes()
+    for number in range(100):
+        (home / f"memory-{number}").write_text("a")
+    with limit(resource.RLIMIT_FSIZE, 4096), pytest.raises(OSError):
+        take(copies, home, 1)
+    assert (tmp_path / "copies" / "1.json").read_bytes() == before
+    take(copies, home, 1)
+    assert build(copies, 1, tmp_path / "built")
+    assert len(list((tmp_path / "built").iterdir())) == 100
+    assert not list((tmp_path / "copies").glob("*.tmp"))
+
+
+class Killed(BaseException):
+    """Stands for a kill: nothing that comes after it is done."""
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_a_manifest_that_a_kill_cut_off_is_no_copy_and_is_removed(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, share: float
+) -> None:
+    (home / "memory").write_text("one")
+    age(home / "memory")
+    copies = copies_on(tmp_path)
+    take(copies, home, 1)
+
+    def write_a_part(fd: int, content: bytes) -> None:
+        os.write(fd, content[: int(len(content) * share)])
+        raise Killed
+
+    monkeypatch.setattr(home_copies, "_write_all", write_a_part)
+    with pytest.raises(Killed):
+        take(copies, home, 2)
+    monkeypatch.undo()
+    assert (tmp_path / "copies" / "2.json").exists()
+    again = copies_on(tmp_path)
+    assert again.load(2) is None
+    assert (tmp_path / "copies" / home_copies.MARK).exists(), "the start looks for that"
+    again.prune()
+    assert copies_on(tmp_path).turns() == [1]
+    assert build(again, 1, tmp_path / "built")
+    take(again, home, 2)
+    assert build(again, 2, tmp_path / "again")
+
+
+def test_a_copy_creates_a_manifest_and_what_has_changed_and_nothing_else(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To create a file or to rename one costs far more than to write to it, after every turn."""
+    for name in ("memory", "log"):
+        (home / name).write_text("one")
+        age(home / name)
+    copies = copies_on(tmp_path)
+    take(copies, home, 1)
+    created: list[str] = []
+    opening = os.open
+
+    def note_new(path: str, flags: int, *args: Any, **more: Any) -> int:
+        if flags & os.O_CREAT:
+            created.append(str(path))
+        return opening(path, flags, *args, **more)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("nothing has to be renamed")
+
+    monkeypatch.setattr(os, "open", note_new)
+    monkeypatch.setattr(os, "rename", refuse)
+    take(copies, home, 2)
+    assert created == [str(tmp_path / "copies" / "2.json")]
+    (home / "log").write_text("two")
+    created.clear()
+    take(copies, home, 3)
+    files = [path for path in created if Path(path).is_relative_to(tmp_path / "copies")]
+    assert len(files) == 2
+    assert files[1] == str(tmp_path / "copies" / "3.json")
 
 
 def build(copies: Copies, turn: int, target: Path) -> bool:

@@ -4,8 +4,9 @@ A copy is a manifest `<turn>.json` and objects under `files/`, one per regular f
 changed since the copy before shares its object, and one that has only grown shares the beginning
 (`grown_files.py`); objects that no manifest names are removed. An object is a reflink where the file system
 can, else a real copy, but never a hard link to the home: agents write in place.
-The manifest is written last; without a manifest there is no copy. All of it is there after a crash of the
-server, and on stable storage a little later: what a loss of power leaves of a copy is known by its checksums.
+The manifest is written last; without a whole manifest there is no copy, and the next start removes one that a
+crash cut off. All of it is there after a crash of the server, and on stable storage a little later: what a
+loss of power leaves of a copy is known by its checksums.
 """
 
 import errno
@@ -176,10 +177,14 @@ class Copies:
 
     def _mark(self) -> int:
         """Note that there may be objects without a manifest; the time, by the file system's own clock."""
-        fd = os.open(f"{self._place}/{MARK}", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        mark = f"{self._place}/{MARK}"
         try:
-            os.utime(fd)
-            return os.fstat(fd).st_ctime_ns  # like the times of the files
+            os.utime(mark)
+            return os.stat(mark).st_ctime_ns  # noqa: PTH116 -- like the times of the files
+        except FileNotFoundError:
+            fd = os.open(mark, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            return os.fstat(fd).st_ctime_ns
         finally:
             os.close(fd)
 
@@ -202,26 +207,29 @@ class Copies:
             (self._files / name).unlink(missing_ok=True)
 
     def _keep(self, whole: Manifest) -> None:
-        """Write the manifest: all of it or nothing."""
         turns, self._last, self._turns = self.turns(), None, None
         self._objects.pop(whole.turn, None)
-        temporary = f"{self._place}/{whole.turn}.tmp"
-        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        try:
-            try:
-                _write_all(fd, whole.encode())
-            finally:
-                os.close(fd)
-            os.rename(temporary, f"{self._place}/{whole.turn}.json")  # noqa: PTH104
-        except OSError:  # such as of a full disk, on which it would stay
-            os.unlink(temporary)  # noqa: PTH108
-            raise
+        self._write_manifest(whole.turn, whole.encode())
         self._is_looked_through = True
         if len(whole.entries) <= FEW_OBJECTS:
             self._objects[whole.turn] = whole.objects
         self._turns = sorted({*turns, whole.turn})
         if len(whole.entries) <= FEW_ENTRIES and self._turns[-1] == whole.turn:
             self._last = whole
+
+    def _write_manifest(self, turn: int, content: bytes) -> None:
+        """All of it or nothing. What a kill cuts off is none: only another of that turn needs a rename."""
+        manifest = f"{self._place}/{turn}.json"
+        try:
+            _write_file(manifest, content, os.O_EXCL)
+        except FileExistsError:
+            temporary = f"{self._place}/{turn}.tmp"
+            _write_file(temporary, content, os.O_TRUNC)
+            try:
+                os.rename(temporary, manifest)  # noqa: PTH104
+            except OSError:
+                os.unlink(temporary)  # noqa: PTH108
+                raise
 
     def make_durable(self) -> None:
         """Write all copies, with all else on their file system, to stable storage."""
@@ -356,6 +364,19 @@ class Copies:
         finally:
             os.close(target)
         return True
+
+
+def _write_file(path: str, content: bytes, how: int) -> None:
+    """Create a file, and leave none that is not whole, such as on a full disk."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | how, 0o600)
+    try:
+        try:
+            _write_all(fd, content)
+        finally:
+            os.close(fd)
+    except OSError:
+        os.unlink(path)  # noqa: PTH108
+        raise
 
 
 def _write_all(fd: int, content: bytes) -> None:
