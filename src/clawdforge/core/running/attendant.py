@@ -15,6 +15,7 @@ from clawdforge.core.rules.traces import find_traceparent
 from clawdforge.core.rules.turns import Ending, StartedTurn
 from clawdforge.core.running.bell import Bell
 from clawdforge.core.running.elsewhere import Elsewhere
+from clawdforge.core.running.late_calls import LateCalls
 from clawdforge.core.running.membership import CUT_OFF
 from clawdforge.core.running.opening import Opener, ReadyAgent
 from clawdforge.core.running.permissions import PermissionService
@@ -78,6 +79,7 @@ class Attendant:
         self._turns_on_loop = turns_on_loop
         self._times = times
         self._quotas = quotas
+        self._late_calls = LateCalls()
 
     async def attend(self, seat: Seat, started: StartedTurn, stop: Stop, progress: Progress) -> Attended:
         """Returns when the turn has ended and that is on stable storage.
@@ -99,7 +101,7 @@ class Attendant:
             self._quotas,
         )
         turn = RunningTurn(started, seat, stop, watch, recorder, progress)
-        bell = stop.bell = Bell()
+        bell = stop.bell = Bell(self._late_calls)
         recorder.start_writing(self._times.store_patience, bell)
         try:
             await recorder.note_room()

@@ -5,11 +5,15 @@ Whatever can happen rings it, so that none of them needs a task that waits for i
 
 import asyncio
 
+from clawdforge.core.running.late_calls import LateCalls
+
 
 class Bell:
     """Belongs to one event loop. Who listens after it has rung does not wait."""
 
-    def __init__(self) -> None:
+    def __init__(self, late_calls: LateCalls | None = None) -> None:
+        """With `late_calls`, a time that is hardly ever up costs no timer of its own."""
+        self._late_calls = late_calls
         self._has_rung = False
         self._listening: asyncio.Future[None] | None = None
 
@@ -29,7 +33,7 @@ class Bell:
             raise RuntimeError("somebody listens already, and would never be woken")
         loop = asyncio.get_running_loop()
         self._listening = loop.create_future()
-        late = loop.call_later(within, self._wake)
+        late = (self._late_calls or loop).call_later(within, self._wake)
         try:
             await self._listening
         finally:
