@@ -35,7 +35,7 @@ class Fault:
 
 STORE = ("forge.db", "forge.db-wal")
 EMPTY = ("shadows/{}/empty", "shadows/{}/.new-empty")  # the agent of these sessions writes no files
-TURNS = (*EMPTY, *(f"copies/{{}}/{number}.tmp" for number in range(1, 9)))
+TURNS = (*EMPTY, *(f"copies/{{}}/{number}.json" for number in range(1, 9)))
 FAULTS = (
     Fault("fdatasync", "EIO", 6, STORE),
     Fault("pwrite64", "ENOSPC", 60, STORE),
@@ -43,7 +43,7 @@ FAULTS = (
     Fault("fdatasync", "ENOSPC", 6, STORE),
     Fault("ftruncate", "EIO", 1, STORE, before="fdatasync"),
     Fault("fsync", "EIO", 3),
-    Fault("rename", "ENOSPC", 6),
+    Fault("rename", "ENOSPC", 2),
     Fault("mkdir", "ENOSPC", 10),
     Fault("write", "ENOSPC", 4, TURNS),  # never the sockets: that is a broken network, not a disk
     Fault("copy_file_range", "ENOSPC", 3, is_optional=True),  # not where files can be cloned
