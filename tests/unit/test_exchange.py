@@ -88,6 +88,17 @@ async def test_the_first_chunk_that_is_there_goes_with_the_head() -> None:
     assert wire.said == [HEAD + b"transfer-encoding: chunked\r\n\r\n3\r\nnow\r\n"]
 
 
+async def test_an_old_client_gets_no_chunks() -> None:
+    """HTTP/1.0 knows none: the end of the connection is that of the body."""
+    wire = Wire()
+    scope = {"method": "GET", "http_version": "1.0"}
+    exchange = Exchange(wire, scope, keep_alive=False, expects_continue=False)
+    await exchange.send(start())
+    await exchange.send(body(b"late", more=True))
+    await exchange.send(body(b""))
+    assert b"".join(wire.said) == HEAD + b"connection: close\r\n\r\n" + b"lateclosed"
+
+
 @pytest.mark.parametrize(("size", "writes"), [(LARGE_BYTES, 1), (LARGE_BYTES + 1, 2)])
 async def test_a_large_body_is_not_copied(size: int, writes: int) -> None:
     wire = Wire()

@@ -53,6 +53,7 @@ class Exchange(RequestResponseCycle):
         self._listener: asyncio.Event | None = None
         self._head: bytes | None = None
         self._left: int | None = 0  # of a body whose length was told; None if it goes out in chunks
+        self._is_old = scope.get("http_version") == "1.0"  # the end of the connection ends a body
 
     @property
     def transport(self) -> "Exchange":  # type: ignore[override]  # as far as uvicorn uses it
@@ -125,7 +126,7 @@ class Exchange(RequestResponseCycle):
         self._left = None if is_chunked else length
         if self.scope["method"] == "HEAD" or (self._left is None and message["status"] in BODILESS):
             self._left = 0
-        elif self._left is None and not is_chunked:
+        elif self._left is None and not is_chunked and not self._is_old:
             lines.append(b"transfer-encoding: chunked\r\n")
         lines.append(b"\r\n")
         self._head = b"".join(lines)
@@ -136,6 +137,8 @@ class Exchange(RequestResponseCycle):
         body, is_last = message.get("body", b""), not message.get("more_body", False)
         if self.scope["method"] == "HEAD":
             self._flush()
+        elif self._left is None and self._is_old:
+            self._write(body)
         elif self._left is None:
             self._write(b"".join((_chunk(body), b"0\r\n\r\n" if is_last else b"")))
         elif len(body) > self._left:
