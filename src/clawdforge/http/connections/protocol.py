@@ -22,6 +22,11 @@ from clawdforge.wire.errors import ForgeAPIError, HeadersTooLarge, NotHttp, Serv
 
 MAX_HEADER_BYTES: Final = 64 * 1024
 MAX_HEADERS: Final = 128
+FEW_WAITING: Final = 8
+MAX_WAITING: Final = 100
+"""Requests that were sent behind one that is not answered yet. Hardly any client sends even one. While there
+are few, more is read: else nobody would hear the client hang up."""
+
 RETRY_SECS: Final = 1
 FORWARDED: Final = frozenset({b"x-forwarded-for", b"x-forwarded-proto"})
 
@@ -29,13 +34,14 @@ FORWARDED: Final = frozenset({b"x-forwarded-for", b"x-forwarded-proto"})
 class ForgeProtocol(HttpToolsProtocol):
     """Tells its door what it waits for. What it has to refuse itself is answered like every failure."""
 
-    cycle: Exchange | None  # type: ignore[assignment]  # the last one
+    cycle: Exchange | None  # type: ignore[assignment]  # the last one that has come
 
     def __init__(self, *, door: Door, behind_proxy: ProxyHeadersMiddleware, **given: Any) -> None:
         """`behind_proxy` is the app as well, for requests that tell of a proxy."""
         super().__init__(**given)
         self._door = door
         self._behind_proxy = behind_proxy
+        self._begun: Exchange | None = None  # the last one that is being answered, or has been
         self._header_bytes = 0
         self._now = 0.0  # when what is being parsed came
         self.peer: str | None = None
@@ -75,9 +81,10 @@ class ForgeProtocol(HttpToolsProtocol):
         self._door.leave(self)
         self._connection.lose()
         self.connections.discard(self)
-        if self.cycle is not None:
-            self.cycle.disconnected = not self.cycle.response_complete
-            self.cycle.notice()
+        if self._begun is not None:  # those behind it never will be
+            self._begun.disconnected = not self._begun.response_complete
+            self._begun.notice()
+        self.pipeline.clear()
         self.flow.resume_writing()
         self.parser = None  # type: ignore[assignment]  # it holds this protocol
         if self._end is not None:
@@ -108,7 +115,8 @@ class ForgeProtocol(HttpToolsProtocol):
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserError as error:
-            self.send_400_response(str(error))
+            if not self.transport.is_closing():
+                self.send_400_response(str(error))
         except httptools.HttpParserUpgrade as upgrade:
             self._keep_behind(data[upgrade.args[0] :])
 
@@ -140,9 +148,13 @@ class ForgeProtocol(HttpToolsProtocol):
         app = self.app if head.is_without(FORWARDED) else self._behind_proxy
         if last is None or last.response_complete:
             self._start_asgi_task(self.cycle, app)
-        else:
-            self.flow.pause_reading()
+        elif len(self.pipeline) < MAX_WAITING:
             self.pipeline.appendleft((self.cycle, app))
+            if len(self.pipeline) > FEW_WAITING:
+                self.flow.pause_reading()
+        else:
+            self.transport.close()  # nothing that is said now would be taken for the answer to this one
+            raise ServerBusy  # the parser gives up
         self._header_bytes = 0
         self._patience.enter(Phase.BODY, self._now)
 
@@ -159,6 +171,7 @@ class ForgeProtocol(HttpToolsProtocol):
         return head
 
     def _start_asgi_task(self, cycle: Exchange, app: Any) -> None:  # type: ignore[override]
+        self._begun = cycle
         self.tasks.add(self.loop.create_task(self._run(cycle, app)))
 
     async def _run(self, cycle: Exchange, app: Any) -> None:
@@ -247,7 +260,7 @@ class ForgeProtocol(HttpToolsProtocol):
     @property
     def _is_answering(self) -> bool:
         """Whether a part of an answer is on its way, so that no other can be sent."""
-        return self.cycle is not None and self.cycle.response_started and not self.cycle.response_complete
+        return self._begun is not None and self._begun.response_started and not self._begun.response_complete
 
     def _refuse(self, error: ForgeAPIError) -> None:
         if self._is_answering:
