@@ -80,3 +80,12 @@ async def test_a_token_is_revoked_also_if_nobody_waits_for_it(desk: Desk) -> Non
         async with asyncio.timeout(10):
             await ended.wait()
     assert not await desk.is_good()
+
+
+async def test_a_use_is_written_once_a_minute_though_the_row_was_read_before(desk: Desk) -> None:
+    written: list[int] = []
+    for _ in range(3):
+        assert await desk.is_good()
+        written.append(len(desk.access.uses._unwritten))
+        await desk.access.uses.write()
+    assert written == [1, 0, 0]

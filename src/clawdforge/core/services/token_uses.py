@@ -21,6 +21,7 @@ class TokenUses:
         self._store = store
         self._clock = clock
         self._unwritten: dict[str, Micros] = {}
+        self._written: dict[str, Micros] = {}  # lately: a row may have been read before (`known_tokens.py`)
 
     def note(self, row: TokenRow) -> None:
         """Somebody used this token just now."""
@@ -29,7 +30,8 @@ class TokenUses:
             self._unwritten[row.token_id] = now
 
     def last_use(self, row: TokenRow) -> Micros | None:
-        return self._unwritten.get(row.token_id, row.last_used_at)
+        noted = (row.last_used_at, self._written.get(row.token_id), self._unwritten.get(row.token_id))
+        return max([at for at in noted if at is not None], default=None)
 
     async def run(self, every_secs: float) -> None:
         """Write what was noted from time to time."""
@@ -49,6 +51,8 @@ class TokenUses:
                 tx.change_token(token_id, last_used_at=at)
 
         await self._store.write_system(work)
+        now = self._clock.now()
+        self._written = {one: at for one, at in (self._written | noted).items() if now - at < COARSE}
         for token_id, at in noted.items():
             if self._unwritten.get(token_id) == at:
                 del self._unwritten[token_id]
