@@ -13,7 +13,8 @@ MOST: Final = 1000
 
 
 class KnownTokens:
-    """Exact: only this process changes tokens, and while it does nothing is known, nor what was read before.
+    """Exact for what this server changes: while it does nothing is known, nor what was read before. What a
+    person changes with SQL counts once the row is read again.
 
     Where other servers have the same store, nothing is ever known: they may revoke one at any time. It is
     the same once a change has failed, since nobody knows whether, and when, it will be on disk.
