@@ -1,7 +1,7 @@
 """What one job reads: a row that it has read is not read again before something of it is written.
 
 Rules are plain functions that look up what they need, so the same session is asked for many times in one
-transaction. Nobody else writes meanwhile, and the connection counts what it has changed.
+transaction. Nobody else writes meanwhile, and `Unwritten` counts the statements that may change something.
 """
 
 from collections.abc import Callable, Collection, Hashable, Mapping
