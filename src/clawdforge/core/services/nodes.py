@@ -101,7 +101,10 @@ class NodeService:
     async def leave(self) -> bool:
         """Have this node leave its sessions to others before it ends; whether there are some."""
         node, peers = self._membership.node, self._store.peers
-        if peers is None or self._membership.is_alone:
+        if peers is None:
+            return False
+        await self._membership.look()  # one that came a moment ago is not known by a beat yet
+        if not self._membership.others:
             return False
         await self._store.write_system(lambda tx: tx.drain(node))
         peers.announce(NODES)
