@@ -111,7 +111,7 @@ EMPTY: Final[dict[str, Any]] = {
     "add_message": 1,
     "last_spoken_turn": 0,
     **dict.fromkeys(("reservations", "pauses", "permissions", "turn_events", "endpoints"), ()),
-    **dict.fromkeys(("audit", "add_usage", "last_message", "last_prompts"), None),
+    **dict.fromkeys(("audit", "add_usage", "last_message", "last_prompts", "pending_prompt"), None),
 }
 
 

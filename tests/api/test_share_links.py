@@ -64,6 +64,12 @@ def test_pages_lead_from_one_end_to_the_other(server: Server, app: App) -> None:
     assert (end["previous"], end["next"]) == (2, None)
 
 
+def count_said(app: App, session_id: str) -> int:
+    """How often an agent has said something, also in a turn that runs."""
+    events = app.http.get(f"/sessions/{session_id}/events").json()["events"]
+    return sum(event["type"] == "text" for event in events)
+
+
 def test_a_named_turn_is_the_last_and_its_answer_may_come_later(server: Server, app: App) -> None:
     session_id = said(app, "one")
     app.http.post(f"/sessions/{session_id}/turns", json={"prompt": "echo said\nhang"})
@@ -72,6 +78,7 @@ def test_a_named_turn_is_the_last_and_its_answer_may_come_later(server: Server, 
     both = server.client(share(app, session_id)["token"])
     assert texts(first) == ["echo one", "one"]
     assert texts(both)[2:] == ["echo said\nhang"]
+    until(lambda: count_said(app, session_id) == 2, "the agent's word")
     app.http.post(f"/sessions/{session_id}/cancel")
     until(lambda: texts(both)[3:] == ["said"], "the rest of the turn")
     app.turn(session_id, "echo after")
