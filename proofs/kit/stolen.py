@@ -1,5 +1,6 @@
 """How much of this machine's time others have had: those that share its processors from outside."""
 
+import os
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -23,3 +24,8 @@ class MachineTime(NamedTuple):
 def read_machine_time(stat: Path = STAT) -> MachineTime:
     ticks = [int(word) for word in stat.read_text().split("\n", 1)[0].split()[1 : STEAL + 2]]
     return MachineTime(ticks[STEAL], sum(ticks))
+
+
+def read_stolen_secs() -> float:
+    """Of all processors together, since the machine started."""
+    return read_machine_time().stolen / os.sysconf("SC_CLK_TCK")

@@ -1,8 +1,10 @@
 """Finds what holds up everybody in a test's own process: a long step of a task, a long job of the writer.
 
 Only time that a thread computed counts, by its own clock and without the garbage collector's, so that a test
-does not fail because the machine is busy or the test run is large. And only our own code counts: a step of a
-task whose coroutine is in the package, a job that the package submitted. What a test does itself it may do.
+does not fail because the machine is busy or the test run is large. That clock may run on while the host gives
+the processor to others, so as much as was stolen during the test is taken off. And only our own code counts:
+a step of a task whose coroutine is in the package, a job that the package submitted. What a test does itself
+it may do.
 """
 
 import asyncio
@@ -17,6 +19,7 @@ from typing import Any, Final
 from clawdforge.stores.sqlite.job_queue import Job
 from clawdforge.stores.sqlite.job_times import name_work
 from clawdforge.stores.sqlite.writer import Batch, Writer
+from proofs.kit.stolen import read_stolen_secs
 
 PACKAGE: Final = "clawdforge"
 LOOP_SECS: Final = 0.1
@@ -24,10 +27,17 @@ JOB_SECS: Final = 0.05
 
 
 class Stalls:
-    """What was found since it was made, each as a sentence."""
+    """What was found while it watched, each as a sentence; it is there at the end."""
 
-    def __init__(self, loop_secs: float = LOOP_SECS, job_secs: float = JOB_SECS) -> None:
+    def __init__(
+        self,
+        loop_secs: float = LOOP_SECS,
+        job_secs: float = JOB_SECS,
+        read_stolen: Callable[[], float] = read_stolen_secs,
+    ) -> None:
         self.found: list[str] = []
+        self._beyond: list[tuple[float, str]] = []  # by how much what took too long
+        self._read_stolen = read_stolen
         self._loop_secs = loop_secs
         self._job_secs = job_secs
         self._collected = threading.local()
@@ -36,7 +46,7 @@ class Stalls:
     @contextmanager
     def watch(self) -> Iterator[None]:
         run_handle, run_job = asyncio.events.Handle._run, Writer._run_job
-        stalls = self
+        stalls, stolen = self, self._read_stolen()
 
         def timed_handle(handle: asyncio.events.Handle) -> None:
             task = getattr(getattr(handle, "_callback", None), "__self__", None)
@@ -64,6 +74,8 @@ class Stalls:
             _replace(asyncio.events.Handle, "_run", run_handle)
             _replace(Writer, "_run_job", run_job)
             gc.callbacks.remove(self._on_collection)
+            stolen = self._read_stolen() - stolen
+            self.found += [what for beyond, what in self._beyond if beyond > stolen]
 
     @contextmanager
     def timed(self, name: str, most: float, did: str) -> Iterator[None]:
@@ -74,9 +86,8 @@ class Stalls:
             pauses = getattr(self._collected, "secs", 0.0) - collected
             used = time.thread_time() - begun - pauses
             if used > most and sys.gettrace() is None:  # coverage makes everything slow
-                self.found.append(
-                    f"{name} {did} for {used * 1000:.0f} ms of CPU; allowed are {most * 1000:.0f}"
-                )
+                what = f"{name} {did} for {used * 1000:.0f} ms of CPU; allowed are {most * 1000:.0f}"
+                self._beyond.append((used - most, what))
 
     def _on_collection(self, phase: str, _info: dict[str, int]) -> None:
         if phase == "start":

@@ -4,6 +4,8 @@ import asyncio
 import time
 from pathlib import Path
 
+import pytest
+
 from clawdforge.core.clock import SystemClock
 from clawdforge.core.models.rows import SessionRow
 from clawdforge.core.services.finishing import Finisher
@@ -19,7 +21,7 @@ def compute(seconds: float) -> None:
 
 
 async def test_steps_and_jobs_of_ours_are_found_and_those_of_a_test_are_not(tmp_path: Path) -> None:
-    stalls = Stalls(loop_secs=-1.0, job_secs=-1.0)  # everything takes longer than that
+    stalls = Stalls(loop_secs=-9.0, job_secs=-9.0)  # everything takes longer than that
     run = Writer._run_job
     with stalls.watch():
         store = await open_store(tmp_path / "data", SystemClock())
@@ -45,3 +47,13 @@ def test_waiting_and_collecting_garbage_do_not_count() -> None:
         with stalls.timed("a long one", 0.05, "ran"):
             compute(0.06)
     assert [found.split(" ran")[0] for found in stalls.found] == ["a long one"]
+
+
+@pytest.mark.parametrize(("stolen", "is_found"), [(0.0, True), (0.01, True), (1.0, False)])
+def test_what_the_host_has_stolen_is_not_ours(stolen: float, is_found: bool) -> None:
+    """The clock of a thread runs on while its processor is somebody else's."""
+    reads = iter([5.0, 5.0 + stolen])
+    stalls = Stalls(read_stolen=lambda: next(reads))
+    with stalls.watch(), stalls.timed("a long one", 0.05, "ran"):
+        compute(0.1)
+    assert bool(stalls.found) is is_found
