@@ -86,10 +86,14 @@ def test_turns_before_the_first_file_are_known_after_it_and_in_forks(
     assert list(work.iterdir()) == []
 
 
-def test_a_line_that_a_loss_of_power_cut_off_spoils_no_other(shadow: Shadow, tmp_path: Path) -> None:
+@pytest.mark.parametrize("left", [b"\n\0\0", b"\n3", b"\n", b"."])
+def test_a_line_that_was_cut_off_is_no_other_turn_and_spoils_none(
+    shadow: Shadow, tmp_path: Path, left: bytes
+) -> None:
+    """By a loss of power or a full disk: of the line of turn 31, say, only its first digit is there."""
     shadow.record_turn(1)
     with (tmp_path / "shadow" / "empty").open("ab") as file:
-        file.write(b"\n\0\0")
+        file.write(left)
     shadow.record_turn(2)
     assert list_recorded(tmp_path / "shadow") == [1, 2]
 

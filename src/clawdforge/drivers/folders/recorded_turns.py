@@ -1,8 +1,8 @@
 """What a session's snapshots say of the ends of turns: the names of trees, and which turns left nothing.
 
 Most conversations never write a file. What they leave stands in one list: a line more in a file that is there
-takes a twentieth of what a file for each turn does, after every turn. Each line begins anew, whatever a loss
-of power has left of the one before.
+takes a twentieth of what a file for each turn does, after every turn. Each line begins anew and ends with a
+dot, so that what a loss of power or a full disk has left of one is not taken for another turn.
 """
 
 import contextlib
@@ -61,7 +61,7 @@ def note_empty_turn(place: str, turn_index: int) -> None:
 def _add_empty_turn(place: str, turn_index: int) -> None:
     fd = os.open(f"{place}/{EMPTY_TURNS}", ADD)
     try:
-        os.write(fd, b"\n%d\n" % turn_index)
+        os.write(fd, b"\n%d.\n" % turn_index)
     finally:
         os.close(fd)
 
@@ -70,7 +70,7 @@ def write_empty_turns(folder: Path, turns: Iterable[int]) -> None:
     """Exactly these, in the place of the list that is there."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     temporary = folder / f".new-{EMPTY_TURNS}"
-    temporary.write_text("".join(f"{turn_index}\n" for turn_index in sorted(turns)))
+    temporary.write_text("".join(f"{turn_index}.\n" for turn_index in sorted(turns)))
     temporary.replace(folder / EMPTY_TURNS)
 
 
@@ -79,7 +79,7 @@ def read_empty_turns(folder: Path) -> set[int]:
         lines = (folder / EMPTY_TURNS).read_bytes().split(b"\n")
     except FileNotFoundError:
         return set()
-    return {int(line) for line in lines if line.isdigit()}
+    return {int(line[:-1]) for line in lines if line[-1:] == b"." and line[:-1].isdigit()}
 
 
 def read_tree_name(path: Path) -> str | None:
