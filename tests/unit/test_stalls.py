@@ -21,7 +21,7 @@ def compute(seconds: float) -> None:
 
 
 async def test_steps_and_jobs_of_ours_are_found_and_those_of_a_test_are_not(tmp_path: Path) -> None:
-    stalls = Stalls(loop_secs=-9.0, job_secs=-9.0)  # everything takes longer than that
+    stalls = Stalls(loop_secs=-1.0, job_secs=-1.0, read_stolen=float)  # everything takes longer than that
     run = Writer._run_job
     with stalls.watch():
         store = await open_store(tmp_path / "data", SystemClock())
@@ -36,7 +36,7 @@ async def test_steps_and_jobs_of_ours_are_found_and_those_of_a_test_are_not(tmp_
 
 
 def test_waiting_and_collecting_garbage_do_not_count() -> None:
-    stalls = Stalls()
+    stalls = Stalls(read_stolen=float)  # nothing was
     with stalls.watch():
         with stalls.timed("a short one", 0.05, "ran"):
             time.sleep(0.06)
